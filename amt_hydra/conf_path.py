@@ -1,0 +1,41 @@
+"""Where configs are looked for: the shipped ones first, so that nobody's shadow them, then the user's own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from amt_hydra.errors import USAGE, AmtError
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def shipped() -> Path:
+    """conf/ at the top of a checkout; inside the package where it was installed from a wheel."""
+    inside = _PACKAGE / "conf"
+    return inside if inside.is_dir() else _PACKAGE.parent / "conf"
+
+
+def bundled_repository() -> Path:
+    """Root of the repository that ships with the package."""
+    return _PACKAGE / "reference"
+
+
+def search_dirs(config_dir: str | None, environ: Mapping[str, str], cwd: Path) -> list[Path]:
+    """Return the folders in the order they count. Raises AmtError where one that was named is not there."""
+    found = [shipped()]
+    for name, value in (("--config-dir", config_dir), ("AMT_CONF", environ.get("AMT_CONF"))):
+        if not value:
+            continue
+        folder = cwd / Path(value).expanduser()
+        if not folder.is_dir():
+            raise AmtError(
+                f"{name} is {str(folder)!r}, which is no folder", fix=["name an existing folder"], code=USAGE
+            )
+        found.append(folder)
+    if (cwd / "conf").is_dir():
+        found.append(cwd / "conf")
+    return list(dict.fromkeys(p.resolve() for p in found))
+
+
+def groups(dirs: list[Path]) -> list[str]:
+    """Names of the config groups in these folders."""
+    return sorted({p.name for d in dirs for p in d.iterdir() if p.is_dir() and not p.name.startswith((".", "__"))})

@@ -1,0 +1,33 @@
+"""The documented defaults: conf/documented.yaml, read once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from amt_hydra.conf_path import shipped
+
+
+@dataclass(frozen=True, slots=True)
+class Documented:
+    """The documented value of one setting, why it is so, and where it comes from."""
+
+    value: object
+    reason: str
+    origin: str
+
+
+@cache
+def documented() -> Mapping[str, Documented]:
+    """By settings key."""
+    import yaml
+
+    text = (shipped() / "documented.yaml").read_text(encoding="utf-8")
+    return {key: Documented(**entry) for key, entry in yaml.load(text, yaml_loader()).items()}
+
+
+def yaml_loader() -> Any:
+    """The safe YAML loader: libyaml's is ten times faster, and not in every build of PyYAML."""
+    import yaml
+
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)

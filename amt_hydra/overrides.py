@@ -1,0 +1,142 @@
+"""The words of a command line, made fit for Hydra's override grammar before Hydra sees them.
+
+Values of text and path settings reach their setting as the shell handed them over: the grammar would turn
+`exp_id=1e3` into a number, split a path at its commas, and fail on `=`, brackets or letters outside ASCII.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from amt_hydra.errors import USAGE, AmtError, nearest
+from amt_hydra.schema import Leaf, leaves
+from amt_hydra.settings import Settings
+
+OPEN_MAPS = ("extra.flags.", "extra.env.", "checks.ignore.")
+"""Maps that take keys of the user's own, without Hydra's "+"."""
+
+_WORD = re.compile(r"(?P<prefix>\+\+|\+|~)?(?P<key>[^=]*)(?:=(?P<value>.*))?", re.DOTALL)
+_SECRET = r"(?:api_?key|access_?key|key|token|secret|pass|passwd|password|credentials?)"
+_SECRET_NAME = re.compile(rf"(?:^|[._-]){_SECRET}$", re.IGNORECASE)
+_SECRET_ITEM = re.compile(rf"(?:^|[^a-z0-9])(?:\w*_)?{_SECRET}['\"]?\s*:", re.IGNORECASE)
+_PLAIN_OPTION = re.compile(r"[\w./+-]*", re.ASCII)
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a key or variable of this name holds a credential: WANDB_API_KEY, wandb.api_key, db_password, …"""
+    return bool(_SECRET_NAME.search(name))
+
+
+def prepare(words: Sequence[str], groups: Sequence[str], multirun: bool = False) -> list[str]:
+    """Return the overrides for Hydra. Raises AmtError on a secret, an unknown key, or a word that is no override."""
+    return [_prepare(word, groups, multirun) for word in words]
+
+
+def quote(text: str) -> str:
+    """A Hydra value that composes to exactly `text`, interpolations and all."""
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    # OmegaConf reads "${" as an interpolation unless it is escaped, and then backslashes before it count too.
+    literal = re.sub(r"(\\*)\$\{", lambda m: m.group(1) * 2 + r"\${", text)
+    return str(QuotedString(text=literal, quote=Quote.single).with_quotes())
+
+
+def _prepare(word: str, groups: Sequence[str], multirun: bool) -> str:
+    match = _WORD.fullmatch(word)
+    assert match is not None  # the pattern takes any text
+    prefix, key, value = match["prefix"] or "", match["key"], match["value"]
+    if not key or (value is None and prefix != "~"):
+        raise _no_override(word)
+    refuse_secret(key, value or "")
+    known: Mapping[str, Leaf] = leaves(Settings)
+    if re.match(r"hydra(?:[./]|$)", key):
+        raise AmtError(
+            f"{key} has no effect here: Hydra's own folders and logs are switched off",
+            fix=["records go to paths.outputs; config folders are named by --config-dir or AMT_CONF"],
+            code=USAGE,
+        )
+    if f"{key}.".startswith(OPEN_MAPS) and prefix != "~":
+        return f"++{key}={_open_value(key, value)}"
+    group = key.partition("@")[0]
+    if key not in known and group not in groups and not _is_section(key, known):
+        raise unknown_key(key, groups)
+    if value is None or value in ("", "null"):
+        return word
+    if group in groups:
+        return (
+            word if _PLAIN_OPTION.fullmatch(value) or (multirun and _sweeps(value)) else f"{prefix}{key}={quote(value)}"
+        )
+    if key not in known or not _taken_as_text(known[key], value, multirun):
+        return word
+    return f"{prefix}{key}={quote(value)}"
+
+
+def refuse_secret(key: str, value: str = "") -> None:
+    """Raise AmtError where an override carries a credential; its value is never shown."""
+    if looks_secret(key) or (value.lstrip().startswith("{") and _SECRET_ITEM.search(value)):
+        raise AmtError(
+            f"{key} looks like a secret: overrides are saved with the run, so none may stand in one",
+            fix=["export it in the environment of the shell (e.g. WANDB_API_KEY) or use `wandb login`"],
+            code=USAGE,
+        )
+
+
+def unknown_key(key: str, groups: Sequence[str]) -> AmtError:
+    """The error for a key that is no setting, with the nearest name there is."""
+    known = [*leaves(Settings), *groups, *(p.rstrip(".") for p in OPEN_MAPS)]
+    last = key.rpartition(".")[2]
+    by_last = [k for k in known if k.rpartition(".")[2] == last]
+    close = by_last[0] if len(by_last) == 1 else nearest(key, known)
+    if close is None and (tail := nearest(last, [k.rpartition(".")[2] for k in known])):
+        close = next(k for k in known if k.rpartition(".")[2] == tail)
+    hints = [f"did you mean `{close}`?"] if close else ["`python -m amt_hydra --cfg job` shows every setting"]
+    if not close:
+        hints.append(f"a flag of train.py without a setting goes through `extra.flags.{last}=…`")
+    return AmtError(f"{key} is no setting", fix=hints, code=USAGE)
+
+
+def _no_override(word: str) -> AmtError:
+    from amt_hydra.verbs import VERBS
+
+    close = nearest(word, list(VERBS))
+    hint = f"did you mean the verb `{close}`? It comes first" if close else "settings are given as key=value"
+    return AmtError(f"{word!r} is neither an override nor a verb", fix=[hint, "python -m amt_hydra --help"], code=USAGE)
+
+
+def _is_section(key: str, known: Mapping[str, Leaf]) -> bool:
+    maps = tuple(k for k, leaf in known.items() if leaf.is_map)
+    return any(k.startswith(f"{key}.") for k in known) or key.startswith(tuple(f"{m}." for m in maps)) or key in maps
+
+
+def _open_value(key: str, value: str | None) -> str:
+    """Environment values and reasons are text; flags keep Hydra's types, so that lists and switches can be given."""
+    if value is None:
+        return "null"
+    if f"{key}." in OPEN_MAPS:
+        return value
+    if key.startswith("extra.flags."):
+        return value if _parses(value) else quote(value)
+    return quote(value)
+
+
+def _parses(value: str) -> bool:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    try:
+        return not OverridesParser.create().parse_override(f"key={value}").is_sweep_override()
+    except HydraException:
+        return False
+
+
+def _taken_as_text(leaf: Leaf, value: str, multirun: bool) -> bool:
+    if leaf.accepts(Path):
+        return not (multirun and value.startswith("choice("))
+    if not leaf.accepts(str):
+        return False
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return not (quoted or "${" in value or (multirun and _sweeps(value)))
+
+
+def _sweeps(value: str) -> bool:
+    return "," in value or value.startswith(("choice(", "range(", "glob(", "sort(", "shuffle(", "interval("))

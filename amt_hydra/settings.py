@@ -1,0 +1,244 @@
+"""The settings of a run, typed. conf/config.yaml gives every key its value; nothing here has a default.
+
+None means: the repository decides. Each key is of one kind, which says what a change of it means for a run that
+exists already: `identity` keys change the result, `restored` ones are brought back from the checkpoint by a resume
+(so a change has no effect there), `free` ones may differ from launch to launch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+Kind = Literal["identity", "restored", "free"]
+Mode = Literal["scratch", "resume", "warmstart"]
+
+
+def _identity(**limits: Any) -> Any:
+    return field(metadata={"kind": "identity", **limits})
+
+
+def _restored(**limits: Any) -> Any:
+    return field(metadata={"kind": "restored", **limits})
+
+
+def _free(**limits: Any) -> Any:
+    return field(metadata={"kind": "free", **limits})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repo:
+    """The training repository, and how settings reach it."""
+
+    kind: str = _free()
+    """auto, reference, amt_ai, yourmt3, or the name of a mapping of your own: conf/repo/<kind>.yaml."""
+    path: Path | None = _free()
+    """Root of the repository. None: AMT_REPO, else ~/code/amt_ai, else the bundled one (kind auto)."""
+    python: Path | None = _free()
+    """Interpreter that runs train.py. None: the repository's own .venv or venv, else the one running us."""
+    runs: Path | None = _free()
+    """Folder that holds <project>/<exp_id>. None: read from the repository (`runs_from`)."""
+    init_ckpt: str | None = _free()
+    """Warm-start checkpoint where none is given: a path, or "best of EXP_ID" for the best one of that experiment."""
+    runs_from: tuple[str, ...] = _free()
+    """Means by which the repository says where its runs go, first found counts: "flag:DEST", "config:DOTTED.KEY"."""
+    loaders: Literal["one", "per_sub_batch"] = _free()
+    """How many DataLoaders each rank has: one, or one per sub-batch (batch.local / batch.sub)."""
+    checkpoints: str = _free()
+    """Where an experiment's checkpoints lie: a template of {runs}, {project} and {exp_id}."""
+    means: Mapping[str, tuple[str, ...]] = _free(nested=True)
+    """Per setting, the means by which it reaches this kind of repository; the first that the source has is used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Init:
+    """What the run declares itself to be."""
+
+    mode: Mode = _free()
+    """scratch, resume or warmstart."""
+    ckpt: Path | None = _identity()
+    """Checkpoint whose weights a warm-start takes."""
+    overwrite: bool = _free()
+    """Move an experiment that is in the way aside (nothing is ever deleted)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Numeric precision, as Lightning spells it."""
+
+    name: str | None = _identity()
+    """bf16-mixed, 16-mixed, 32, …: passed on as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """Optimizer and learning-rate schedule."""
+
+    name: str | None = _identity()
+    """As the repository spells it; this family compares it in lower case."""
+    lr: float | None = _restored(above=0)
+    """Base learning rate."""
+    warmup_steps: int | None = _restored(least=0)
+    """Optimizer steps of linear warm-up."""
+    scheduler: str | None = _restored()
+    """Schedule after the warm-up: cosine, constant, …"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Batch size per GPU: `local` clips, processed as parts of `sub`; local is a multiple of sub."""
+
+    sub: int | None = _identity(least=1)
+    """Clips of one sub-batch."""
+    local: int | None = _identity(least=1)
+    """Clips per GPU and step."""
+    accumulate: int | None = _identity(least=1)
+    """Batches added up before one optimizer step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ddp:
+    """Where the run computes."""
+
+    accelerator: Literal["auto", "cpu", "gpu"] = _free()
+    """auto: GPUs where there are any. cpu hides the GPUs from train.py."""
+    devices: int | Literal["auto"] = _free(least=1)
+    """GPUs, or CPU ranks, per node. auto: all visible GPUs, else one CPU rank."""
+    nodes: int = _free(least=1)
+    """Machines."""
+    strategy: str | None = _free()
+    """Lightning's strategy: auto, ddp, …"""
+    sync_batchnorm: bool | None = _identity()
+    """Batch statistics over all ranks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPresets:
+    """Which data set."""
+
+    name: str | None = _identity()
+    """A key of the repository's data_presets.py."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """How data is found and loaded."""
+
+    num_workers: int | Literal["auto"] | None = _free(least=0)
+    """Loader processes per GPU and loader; auto: what the CPUs of the job leave room for."""
+    home: Path | None = _identity()
+    """Folder of the data set, where the repository takes one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Which checkpoints are kept."""
+
+    monitor: str | None = _identity()
+    """Metric that ranks them."""
+    mode: Literal["max", "min"] | None = _identity()
+    """Whether more of it is better."""
+    save_top_k: int | None = _free(least=-1)
+    """How many of the best are kept; -1: all."""
+    save_last: bool | None = _free()
+    """Keep last.ckpt, as a real copy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logger:
+    """Where metrics go."""
+
+    kind: Literal["auto", "wandb", "csv"] = _free()
+    """auto: Weights & Biases where the job has credentials, else CSV files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """Switched on only where the repository implements them."""
+
+    deepspeed_offload: bool = _identity()
+    """DeepSpeed with optimizer state on the CPU."""
+    rl: bool = _identity()
+    """The reinforcement-learning branch."""
+    dynamic_dataset_weighting: bool = _identity()
+    """Sampling weights of data sets that change during training."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debug:
+    """Switches of the debugging path."""
+
+    grad_finite: bool = _free()
+    """AMT_DEBUG_GRAD_FINITE: stop at the first non-finite gradient and name its parameter."""
+    detect_anomaly: bool = _free()
+    """AMT_DETECT_ANOMALY: torch's anomaly detection (halves the speed)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How train.py is run here."""
+
+    attach: bool = _free()
+    """In the foreground, on this terminal, for a debugger; no log file is kept."""
+    grace: float = _free(above=0)
+    """Seconds between TERM and KILL when a run is stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """Where we write."""
+
+    outputs: Path = _free()
+    """Records, and the bundled repository's checkpoints, below <project>/<exp_id>."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """Which findings count."""
+
+    ignore: Mapping[str, str] = _free()
+    """Check id -> why it may be ignored; the reason is recorded."""
+    strict: bool = _free()
+    """Warnings are errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """What no setting carries."""
+
+    flags: Mapping[str, Any] = _identity()
+    """Further flags of train.py by their dest: value, list of values, or true/false for switches."""
+    env: Mapping[str, str] = _free()
+    """Further environment variables of train.py."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything a run is asked to be."""
+
+    exp_id: str = _free(folder=True)
+    """Name of the experiment: a plain folder name."""
+    project: str = _free(folder=True)
+    """Name of the project: a plain folder name; W&B's project too."""
+    seed: int | None = _identity(least=0)
+    """Random seed."""
+    max_steps: int | None = _free(least=-1)
+    """Optimizer steps to train to, counted from the run's start; -1: no limit."""
+    val_interval: int | None = _free(least=1)
+    """Training batches between validations."""
+    repo: Repo = _free()
+    init: Init = _free()
+    precision: Precision = _free()
+    optimizer: Optimizer = _free()
+    batch: Batch = _free()
+    ddp: Ddp = _free()
+    data_presets: DataPresets = _free()
+    data: Data = _free()
+    checkpoint: Checkpoint = _free()
+    logger: Logger = _free()
+    features: Features = _free()
+    debug: Debug = _free()
+    launch: Launch = _free()
+    paths: Paths = _free()
+    checks: Checks = _free()
+    extra: Extra = _free()
