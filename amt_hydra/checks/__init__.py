@@ -1,0 +1,81 @@
+"""The checks, in the order in which they are run and shown. A new one is added to this list."""
+
+from dataclasses import replace
+
+from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.checks.identity_checks import (
+    ExperimentFree,
+    IdentityHolds,
+    LastIsCurrent,
+    LeftoverSwitches,
+    LoadsAsIs,
+)
+from amt_hydra.checks.machine_checks import (
+    DevicesExist,
+    DiskSpace,
+    FoldersWritable,
+    InterpreterRuns,
+    PrecisionFits,
+    WandbReady,
+    WorkersFit,
+)
+from amt_hydra.checks.setting_checks import (
+    DefaultKept,
+    DocumentedDefaults,
+    ExtraFlagExists,
+    FeatureImplemented,
+    IgnoresAreKnown,
+    PresetExists,
+    SettingReaches,
+    ValueFits,
+)
+from amt_hydra.checks.training_checks import BatchDivides, FirstValidation, MonitorLogged, WarmupEnds
+
+CHECKS: tuple[type[Check], ...] = (
+    IgnoresAreKnown,
+    IdentityHolds,
+    ExperimentFree,
+    LastIsCurrent,
+    LoadsAsIs,
+    LeftoverSwitches,
+    SettingReaches,
+    ValueFits,
+    ExtraFlagExists,
+    FeatureImplemented,
+    PresetExists,
+    DefaultKept,
+    DocumentedDefaults,
+    MonitorLogged,
+    FirstValidation,
+    WarmupEnds,
+    BatchDivides,
+    DevicesExist,
+    PrecisionFits,
+    WorkersFit,
+    DiskSpace,
+    FoldersWritable,
+    InterpreterRuns,
+    WandbReady,
+)
+
+
+def run_checks(subject: Subject) -> tuple[Finding, ...]:
+    """Run every check whose prerequisites hold; findings that checks.ignore names carry its reason."""
+    findings: list[Finding] = []
+    failed: set[type[Check]] = set()
+    for check in CHECKS:
+        if failed.intersection(check.requires):
+            continue
+        found = list(check().run(subject))
+        if any(f.severity == "error" for f in found):
+            failed.add(check)
+        reason = subject.settings.checks.ignore.get(check.__name__, "") if check.ignorable else ""
+        findings += [replace(f, ignored=reason) for f in found]
+    return tuple(findings)
+
+
+def stops(finding: Finding, strict: bool) -> bool:
+    """Whether a finding keeps the run from starting."""
+    if finding.ignored:
+        return False
+    return finding.severity == "error" or (strict and finding.severity == "warning")

@@ -1,0 +1,112 @@
+"""What a check is, and what it finds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from amt_hydra.commands import Typed
+from amt_hydra.compose import Composed
+from amt_hydra.identity import Identity
+from amt_hydra.launch.lock_content import Holder
+from amt_hydra.machine import Machine
+from amt_hydra.mapping import Channel
+from amt_hydra.origins import Origin
+from amt_hydra.plan import Decision, Plan
+from amt_hydra.repository.facts import Repository
+from amt_hydra.runstate import RunState
+from amt_hydra.settings import Settings
+
+Severity = Literal["error", "warning", "info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check has to say."""
+
+    id: str
+    """The check's class name."""
+    severity: Severity
+    message: str
+    fix: tuple[str, ...] = ()
+    """Ways out, each a command to paste or a short imperative."""
+    ignored: str = ""
+    """The reason given in checks.ignore; an ignored finding stops nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Everything that checks look at. All of it is plain values, but for free disk space and the lock's file."""
+
+    typed: Typed
+    composed: Composed
+    settings: Settings
+    """With every `auto` decided."""
+    repository: Repository
+    channels: dict[str, Channel]
+    state: RunState
+    machine: Machine
+    identity: Identity
+    plan: Plan
+    leftovers: dict[str, str]
+    """AMT_* switches found in the shell: name -> value."""
+    locked: Holder | None
+    free: dict[Path, int]
+    """Bytes free, per folder that is written to."""
+    python: Path
+
+    def decision(self, key: str) -> Decision:
+        """The decision on one setting."""
+        return next(d for d in self.plan.decisions if d.key == key)
+
+    def effective(self, key: str) -> object:
+        """The value that the run will have: the setting's, else the repository's own, else None."""
+        decision = self.decision(key)
+        return decision.value if decision.value is not None else decision.own
+
+    def whole_number(self, key: str) -> int | None:
+        """`effective`, where it is a whole number that was spelt out."""
+        value = self.effective(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def origin(self, key: str) -> Origin:
+        """Who decided a setting."""
+        return self.decision(key).origin
+
+
+class Check:
+    """One rule. The class name is its id, the docstring's first line its title and the rest its reason."""
+
+    requires: ClassVar[tuple[type["Check"], ...]] = ()
+    """Checks without whose success this one would only repeat their errors: it is then skipped."""
+    ignorable: ClassVar[bool] = True
+    """Whether checks.ignore may name it."""
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Yield what is found; nothing where all is well."""
+        raise NotImplementedError
+
+    @classmethod
+    def error(cls, message: str, *fix: str) -> Finding:
+        """A finding that stops the launch."""
+        return Finding(cls.__name__, "error", message, fix)
+
+    @classmethod
+    def warning(cls, message: str, *fix: str) -> Finding:
+        """A finding that is shown, and stops the launch under checks.strict."""
+        return Finding(cls.__name__, "warning", message, fix)
+
+    @classmethod
+    def info(cls, message: str, *fix: str) -> Finding:
+        """A finding that is shown."""
+        return Finding(cls.__name__, "info", message, fix)
+
+    @classmethod
+    def title(cls) -> str:
+        """The first line of the docstring."""
+        return (cls.__doc__ or "").strip().splitlines()[0]
+
+    @classmethod
+    def reason(cls) -> str:
+        """The docstring after its first line, as one paragraph."""
+        return " ".join(" ".join((cls.__doc__ or "").strip().splitlines()[1:]).split())

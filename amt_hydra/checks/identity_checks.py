@@ -1,0 +1,98 @@
+"""Identity and checkpoints."""
+
+from collections.abc import Iterator
+
+from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.identity import describe
+
+
+class IdentityHolds(Check):
+    """The run is what it was declared to be.
+
+    A run that starts under another identity than meant costs days: a resume that was a scratch run, a fresh run that
+    went on from old weights. So the two are compared, and nothing starts where they differ.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report the refusal."""
+        if subject.identity.refusal:
+            yield self.error(subject.identity.refusal.message, *subject.identity.refusal.ways)
+
+
+class LastIsCurrent(Check):
+    """last.ckpt is the newest checkpoint, and a real copy.
+
+    With a plateaued monitor Lightning 2.6 and newer stop writing it, older code leaves it frozen beside last-v1.ckpt,
+    and a link breaks when its target is pruned or the folder is copied: a resume then loses steps, or everything.
+    """
+
+    requires = (IdentityHolds,)
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Compare it with the other checkpoints of the experiment."""
+        last, newest = subject.state.last, subject.state.newest
+        if last is None or subject.settings.init.mode != "resume":
+            return
+        if last.link is not None:
+            yield self.warning(
+                f"{last.path} is a link to {last.link}; it breaks when that is pruned",
+                f"cp --remove-destination {last.link} {last.path}",
+            )
+        if newest and last.global_step is not None and (newest.global_step or 0) > last.global_step:
+            yield self.warning(
+                f"last.ckpt is at global_step {last.global_step}, but {describe(newest)} is newer: "
+                f"{(newest.global_step or 0) - last.global_step} steps would be trained again",
+                f"mv {last.path} {last.path}.old && cp {newest.path} {last.path}",
+            )
+
+
+class LoadsAsIs(Check):
+    """The checkpoint loads under torch's weights_only default.
+
+    Since torch 2.6 a checkpoint with classes of its own is refused on load unless the repository asks for otherwise.
+    """
+
+    requires = (IdentityHolds,)
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """List the classes that would be refused."""
+        mode = subject.settings.init.mode
+        ray = {"scratch": None, "resume": subject.state.last, "warmstart": subject.state.init}[mode]
+        if ray is not None and ray.refused_globals:
+            yield self.warning(
+                f"{ray.path.name} holds {', '.join(ray.refused_globals[:5])}, which torch 2.6 and newer refuse to load "
+                "unless the repository passes weights_only=False",
+            )
+
+
+class LeftoverSwitches(Check):
+    """AMT_* switches of the shell are shown.
+
+    A variable exported last week still counts today, and nobody remembers it.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Name each that train.py will see."""
+        for name, value in subject.leftovers.items():
+            yield self.info(f"{name}={value} is set in this shell and reaches train.py", f"unset {name}")
+
+
+class ExperimentFree(Check):
+    """Nobody else is training this experiment.
+
+    Two runs in one checkpoint folder overwrite each other's last.ckpt.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report who holds the lock."""
+        if subject.locked:
+            yield self.error(
+                f"{subject.settings.exp_id} is being trained: {subject.locked}",
+                "wait for it, or train another experiment: "
+                + subject.typed.changed(f"exp_id={subject.settings.exp_id}2"),
+                f"if it is surely gone: rm {subject.plan.place.lock}",
+            )

@@ -1,0 +1,175 @@
+"""Settings against the machine: precision, GPUs, CPUs, disk, credentials."""
+
+import os
+from collections.abc import Iterator
+
+from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.resolve import auto_workers, loaders, on_cpu
+
+BF16_CAPABILITY = (8, 0)
+"""First compute capability with bf16 arithmetic; older GPUs "support" it by emulation, and slowly."""
+
+
+class DevicesExist(Check):
+    """The GPUs asked for are there.
+
+    A strategy that waits for more ranks than there are devices hangs, or dies after the start-up.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Compare ddp.devices with the GPUs that are visible."""
+        gpus, ddp = subject.machine.gpus, subject.settings.ddp
+        if ddp.accelerator == "cpu" or not isinstance(ddp.devices, int):
+            return
+        if gpus is None:
+            if ddp.accelerator == "gpu":
+                yield self.warning("GPUs cannot be counted here (no NVIDIA driver answers)")
+        elif ddp.accelerator == "gpu" and not gpus:
+            yield self.error("ddp asks for a GPU, and none is visible", subject.typed.changed("ddp=cpu1"))
+        elif gpus and ddp.devices > len(gpus):
+            yield self.error(
+                f"ddp.devices={ddp.devices}, but {len(gpus)} GPUs are visible",
+                subject.typed.changed(f"ddp.devices={len(gpus)}"),
+            )
+
+
+class PrecisionFits(Check):
+    """The device computes in the precision asked for.
+
+    bf16 needs compute capability 8.0; below it is emulated, slow, and reported as supported. So does a CPU without
+    bf16 arithmetic. fp16 on a CPU is for trying things out.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Judge bf16 and fp16 on what is here."""
+        name, machine = subject.effective("precision.name"), subject.machine
+        if not isinstance(name, str):
+            return
+        if on_cpu(subject.settings, machine):
+            if name.startswith("bf16") and not machine.cpu_bf16:
+                yield self.warning(
+                    f"precision {name} on this CPU is emulated, and some 15 times slower than 32",
+                    subject.typed.changed("precision=fp32"),
+                )
+            elif name.startswith("16"):
+                yield self.warning(f"precision {name} on a CPU is slow", subject.typed.changed("precision=fp32"))
+            return
+        for gpu in machine.gpus or ():
+            if name.startswith("bf16") and gpu.capability < BF16_CAPABILITY:
+                capability = ".".join(map(str, gpu.capability))
+                yield self.error(
+                    f"precision {name} needs compute capability 8.0; GPU {gpu.index} ({gpu.name}) has {capability}",
+                    subject.typed.changed("precision=fp16"),
+                    subject.typed.changed("precision=fp32"),
+                )
+
+
+class WorkersFit(Check):
+    """Loader processes fit the CPUs that the job really has.
+
+    data.num_workers counts per GPU and loader. More processes than CPUs is the most frequent cause of a DDP hang.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Multiply, and compare with the job's CPUs."""
+        workers, ranks = subject.whole_number("data.num_workers"), subject.settings.ddp.devices
+        if not workers or not isinstance(ranks, int):
+            return
+        per_rank = loaders(subject.settings, subject.channels)
+        total, cpus = workers * ranks * per_rank, subject.machine.cpus
+        fitting, _ = auto_workers(cpus, ranks, per_rank)
+        if total > cpus:
+            yield self.warning(
+                f"data.num_workers={workers} makes {total} loader processes ({workers} x {ranks} ranks x {per_rank} "
+                f"loaders); the job has {cpus} CPUs ({subject.machine.cpus_source})",
+                subject.typed.changed(f"data.num_workers={fitting}"),
+            )
+
+
+class DiskSpace(Check):
+    """The checkpoints that will be kept fit on the disk.
+
+    A checkpoint cut short by a full disk is worse than none: last.ckpt is the one that is being written.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Multiply save_top_k and last.ckpt by the size of a checkpoint of this experiment, or of the warm-start's."""
+        keep = subject.whole_number("checkpoint.save_top_k")
+        sizes = [x.size for x in (*subject.state.found, subject.state.init) if x is not None and x.whole]
+        free = subject.free[subject.plan.place.checkpoints]
+        if keep is None or keep < 0 or not sizes:
+            return
+        there = 0 if subject.plan.moved_to else len(subject.state.found)
+        needed = max(0, keep + 2 - there) * max(sizes)  # the best, last.ckpt, and one while it is being written
+        if needed > free:
+            yield self.error(
+                f"{_mib(needed)} are needed for {keep} checkpoints and last.ckpt of {_mib(max(sizes))} each; "
+                f"{_mib(free)} are free in {subject.plan.place.checkpoints}",
+                subject.typed.changed("checkpoint.save_top_k=1"),
+            )
+
+
+class FoldersWritable(Check):
+    """Records and checkpoints can be written.
+
+    Better said now than after an hour, at the first checkpoint.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Ask for the nearest folder that exists."""
+        for key, folder in (
+            ("paths.outputs", subject.settings.paths.outputs),
+            ("checkpoints", subject.plan.place.checkpoints),
+        ):
+            existing = next(p for p in (folder, *folder.parents) if os.path.lexists(p))
+            if not existing.is_dir():
+                yield self.error(f"{key}: {existing} is in the way: it is no folder", "paths.outputs=<another folder>")
+            elif not os.access(existing, os.W_OK | os.X_OK):
+                yield self.error(f"{key}: {existing} cannot be written to", "paths.outputs=<another folder>")
+
+
+class InterpreterRuns(Check):
+    """The interpreter of the repository is there and can be executed.
+
+    A virtual environment whose Python was upgraded away leaves a link to nothing.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Look at the file."""
+        if not (subject.python.is_file() and os.access(subject.python, os.X_OK)):
+            yield self.error(f"repo.python={subject.python} cannot be executed", "repo.python=<path of a Python>")
+
+
+class WandbReady(Check):
+    """W&B has credentials where the job runs, or the run falls back to CSV files, said aloud.
+
+    Without a key W&B ends the run before training, or leaves it empty.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Judge by the environment that the job will have."""
+        wandb, kind = subject.machine.wandb, subject.settings.logger.kind
+        if wandb.mode != "online" or wandb.credentials:
+            return
+        if "logger.kind" not in subject.channels or subject.channels["logger.kind"].carrier is None:
+            yield self.warning(
+                f"no W&B credentials ({wandb.source}), and this repository was not found to have a CSV logger: it may "
+                "end at its start",
+                f"WANDB_MODE=offline {subject.typed}",
+            )
+        elif kind == "wandb":
+            yield self.warning(
+                f"logger=wandb without W&B credentials ({wandb.source}): the run falls back to CSV files",
+                "wandb login",
+                subject.typed.changed("logger=csv"),
+            )
+        else:
+            yield self.info(f"no W&B credentials ({wandb.source}): metrics go to metrics.csv")
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"

@@ -1,0 +1,143 @@
+"""Settings against the repository: does each reach it, and does it fit."""
+
+from collections.abc import Iterator
+
+from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.documented import documented
+from amt_hydra.errors import nearest
+from amt_hydra.plan import Unkept, differs
+
+
+class SettingReaches(Check):
+    """Every setting that was asked for reaches the repository.
+
+    A setting shown is the setting used: one that no flag or variable carries would train with the repository's value.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report each that does not."""
+        for lost in _unkept(subject, "unreached"):
+            if lost.asked:
+                yield self.error(f"{lost.key}={lost.value}: {lost.message}", lost.fix)
+
+
+class DefaultKept(Check):
+    """Documented defaults that the repository cannot be told are named.
+
+    They are conventions, not wishes of this run, so they are shown beside what the repository does.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report each."""
+        for lost in _unkept(subject, "unreached"):
+            if not lost.asked:
+                yield self.warning(f"documented default {lost.key}={lost.value} is not kept: {lost.message}")
+
+
+class ValueFits(Check):
+    """Every value is one that its flag takes.
+
+    argparse would refuse it too, but only after the start, on the node, after the queue.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report each that does not fit."""
+        for lost in _unkept(subject, "misfit"):
+            yield self.error(f"{lost.key}={lost.value}: {lost.message}")
+
+
+class FeatureImplemented(Check):
+    """A feature is switched on only where the repository implements it.
+
+    DeepSpeed offload, RL branches and dynamic dataset weighting exist in some forks; elsewhere the switch would be
+    silently without effect.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report each that is not found."""
+        for lost in _unkept(subject, "feature"):
+            yield self.error(f"{lost.key}=true: {lost.message}", lost.fix, "name its means in conf/repo/<kind>.yaml")
+
+
+class ExtraFlagExists(Check):
+    """extra.flags names flags that train.py has, and no setting of its own carries.
+
+    Abbreviations and near misses are not relied on.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report each that does not."""
+        for lost in _unkept(subject, "flag"):
+            yield self.error(f"{lost.key}: {lost.message}", lost.fix)
+
+
+class PresetExists(Check):
+    """The data preset is a key of the repository's data_presets.py.
+
+    A name that is not dies late, after the start-up.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Look the name up, and propose the nearest."""
+        name, presets = subject.settings.data_presets.name, subject.repository.presets
+        if name is None or name in presets:
+            return
+        close = nearest(name, list(presets))
+        fix = f"did you mean data_presets={close}?" if close else f"there are: {', '.join(sorted(presets)) or 'none'}"
+        yield self.error(f"data_presets={name}: {subject.repository.presets_file} has no such preset", fix)
+
+
+class DocumentedDefaults(Check):
+    """A value that leaves a documented default is shown beside it, with the reason for the default.
+
+    It is no error: it is what somebody reading the run a month later wants to know.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report each that differs."""
+        for decision in subject.plan.decisions:
+            if differs(decision):
+                entry = documented()[decision.key]
+                value = decision.value if decision.value is not None else decision.own
+                who = f"{decision.origin.who}: {decision.origin.where}"
+                yield self.info(
+                    f"{decision.key}={value} instead of {entry.value} ({who}); the default's reason: {entry.reason}"
+                )
+
+
+class IgnoresAreKnown(Check):
+    """checks.ignore names checks that exist, may be ignored, and says why.
+
+    A typo there would leave a finding standing, or hide the wrong one.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Report each entry that is wrong."""
+        from amt_hydra.checks import CHECKS
+
+        known = {check.__name__: check for check in CHECKS}
+        for name, reason in subject.settings.checks.ignore.items():
+            if name not in known:
+                close = nearest(name, list(known))
+                fix = f"did you mean checks.ignore.{close}?" if close else "python -m amt_hydra conventions lists them"
+                yield self.error(f"checks.ignore.{name}: there is no such check", fix)
+            elif not known[name].ignorable:
+                yield self.error(f"checks.ignore.{name}: this check cannot be ignored: {known[name].title()}")
+            elif not reason.strip():
+                yield self.error(f"checks.ignore.{name}: give the reason", f'checks.ignore.{name}="why"')
+
+
+def _unkept(subject: Subject, kind: str) -> list[Unkept]:
+    return [lost for lost in subject.plan.unkept if lost.kind == kind]

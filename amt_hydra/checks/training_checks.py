@@ -1,0 +1,90 @@
+"""Whether the training can do what is expected of it: monitor, validation, warm-up, batches."""
+
+from collections.abc import Iterator
+
+from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.errors import nearest
+from amt_hydra.repository import logs
+from amt_hydra.resolve import batch_part
+
+
+class MonitorLogged(Check):
+    """The monitored metric is one that the repository logs.
+
+    Otherwise the best checkpoint is dead code: nothing is ever ranked, and only last.ckpt is written.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Look for the literal in the source."""
+        monitor = subject.effective("checkpoint.monitor")
+        repository = subject.repository
+        if not isinstance(monitor, str) or logs(repository, monitor) is not False or monitor in repository.strings:
+            return
+        known = [*repository.metrics, *repository.strings]
+        close = nearest(monitor, known)
+        yield self.warning(
+            f"checkpoint.monitor={monitor} is logged nowhere in {repository.train.parent}",
+            f"did you mean checkpoint.monitor={close}? ({_place(subject, close)})" if close else "check its spelling",
+        )
+
+
+class FirstValidation(Check):
+    """There is a validation before the end.
+
+    Without one no monitored checkpoint can exist: only last.ckpt is written, with no error.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Compare the validation interval with the steps to train."""
+        interval, steps = subject.whole_number("val_interval"), subject.whole_number("max_steps")
+        batches = (subject.whole_number("batch.accumulate") or 1) * steps if steps is not None and steps > 0 else None
+        if interval is not None and batches is not None and interval > batches:
+            yield self.warning(
+                f"val_interval={interval} batches is beyond the end of the run ({batches} batches): no validation, and "
+                "no checkpoint ranked by the monitor",
+                subject.typed.changed(f"val_interval={max(1, batches // 4)}"),
+            )
+
+
+class WarmupEnds(Check):
+    """The warm-up ends before the run does.
+
+    A run that never leaves it trains with a learning rate below the one asked for, silently.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Compare the warm-up with the steps to train."""
+        warmup, steps = subject.whole_number("optimizer.warmup_steps"), subject.whole_number("max_steps")
+        if warmup is not None and steps is not None and 0 < steps <= warmup:
+            yield self.warning(
+                f"optimizer.warmup_steps={warmup} is not below max_steps={steps}: the run never leaves the warm-up",
+                subject.typed.changed(f"optimizer.warmup_steps={steps // 10}"),
+            )
+
+
+class BatchDivides(Check):
+    """batch.local is a multiple of batch.sub.
+
+    A local batch is processed as sub-batches; this family's loaders assert that it divides.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Compare the two, whoever decided them."""
+        local = batch_part(subject.settings, subject.channels, "local")
+        sub = batch_part(subject.settings, subject.channels, "sub")
+        if local and sub and local % sub:
+            below = max(1, local // sub) * sub
+            yield self.error(
+                f"batch.local={local} is no multiple of batch.sub={sub}",
+                subject.typed.changed(f"batch.local={below}"),
+                subject.typed.changed(f"batch.sub={_divisor(local, sub)}"),
+            )
+
+
+def _divisor(local: int, sub: int) -> int:
+    return max(d for d in range(1, min(local, sub) + 1) if local % d == 0)
+
+
+def _place(subject: Subject, name: str) -> str:
+    found = subject.repository.metrics.get(name) or subject.repository.strings.get(name)
+    return str(found)
