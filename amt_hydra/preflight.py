@@ -1,0 +1,205 @@
+"""From a command line to a checked plan: reads the world, starts nothing, writes nothing."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from amt_hydra.checks import run_checks, stops
+from amt_hydra.checks.base import Finding, Subject
+from amt_hydra.commands import Typed
+from amt_hydra.compose import Composed, compose
+from amt_hydra.conf_path import bundled_repository, search_dirs
+from amt_hydra.documented import yaml_loader
+from amt_hydra.errors import USAGE, AmtError
+from amt_hydra.identity import FORCE_SCRATCH, Facts, decide
+from amt_hydra.launch.environment import child_environment
+from amt_hydra.launch.lock import inspect
+from amt_hydra.machine import free_bytes, read_machine
+from amt_hydra.mapping import Channel, channels, lookup, parse
+from amt_hydra.overrides import refuse_secret, unknown_key
+from amt_hydra.plan import World, lay_out
+from amt_hydra.repository import HOME, Located, Repository, locate, read, switched_on
+from amt_hydra.resolve import resolve
+from amt_hydra.runstate import RunState, place, read_runstate
+from amt_hydra.schema import Problem, build, convert, leaves
+from amt_hydra.settings import Repo, Settings
+
+SWITCHES = (FORCE_SCRATCH, "AMT_DEBUG_GRAD_FINITE", "AMT_DETECT_ANOMALY")
+_FROM_MAPPING = ("means", "runs_from", "checkpoints", "init_ckpt", "loaders")
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """Everything known before a launch."""
+
+    subject: Subject
+    located: Located
+    findings: tuple[Finding, ...]
+
+    @property
+    def stopped(self) -> tuple[Finding, ...]:
+        """The findings that keep the run from starting."""
+        strict = self.subject.settings.checks.strict
+        return tuple(f for f in self.findings if stops(f, strict))
+
+
+def preflight(typed: Typed, config_dir: str | None, environ: Mapping[str, str], cwd: Path) -> Preflight:
+    """Compose, read, decide, plan and check. Raises AmtError where there is nothing to check yet."""
+    dirs = search_dirs(config_dir, environ, cwd)
+    composed = compose(typed.words, dirs)
+    settings = typed_settings(composed, cwd)
+    located = locate(settings.repo.kind, _text(settings.repo.path), environ, bundled_repository())
+    repository = read(located.root)
+    settings = with_mapping(settings, composed, repository, dirs)
+    child = child_environment(environ, settings.extra.env)
+    reach = channels(settings.repo.means, repository)
+    machine = read_machine(child)
+    resolved = resolve(settings, composed.origins, reach, machine)
+    settings = resolved.settings
+    where = place(settings, _runs(settings, repository, reach))
+    ckpt = composed.origins.get("init.ckpt")
+    state = read_runstate(settings, where, ckpt.where if ckpt and ckpt.asked else "")
+    identity = decide(_facts(settings, state, repository, reach, child), typed)
+    python = settings.repo.python or own_python(repository)
+    plan = lay_out(resolved, repository, reach, identity, World(where, free_name(where.experiment), python))
+    subject = Subject(
+        typed=typed,
+        composed=composed,
+        settings=settings,
+        repository=repository,
+        channels=reach,
+        state=state,
+        machine=machine,
+        identity=identity,
+        plan=plan,
+        leftovers={name: child[name] for name in SWITCHES if name in child and name not in plan.env},
+        locked=inspect(where.lock),
+        free={folder: free_bytes(folder) for folder in (where.checkpoints, settings.paths.outputs)},
+        python=python,
+    )
+    return Preflight(subject, located, run_checks(subject))
+
+
+def typed_settings(composed: Composed, cwd: Path) -> Settings:
+    """Type the composed values. Raises AmtError naming every value that does not fit, and where it stands."""
+    for name in composed.tree.get("extra", {}).get("env", {}):
+        refuse_secret(f"extra.env.{name}")
+    settings, problems = build(Settings, composed.tree, cwd)
+    if problems:
+        raise AmtError("\n".join(_explain(p, composed) for p in problems), fix=_hints(problems), code=USAGE)
+    assert isinstance(settings, Settings)
+    return settings
+
+
+def with_mapping(settings: Settings, composed: Composed, repository: Repository, dirs: list[Path]) -> Settings:
+    """Under repo=auto, take the mapping that fits the repository found; what the user set himself stays."""
+    if settings.repo.kind != "auto":
+        return settings
+    if repository.root == bundled_repository():
+        kind = "reference"
+    else:
+        kind = "amt_ai" if repository.layout == HOME else "yourmt3"
+    mapping = _load(dirs, kind)
+    known = leaves(Settings)
+    new: dict[str, Any] = {"kind": kind}
+    for name in _FROM_MAPPING:
+        asked = any(
+            o.asked for k, o in composed.origins.items() if k == f"repo.{name}" or k.startswith(f"repo.{name}.")
+        )
+        if name in mapping and not asked:
+            new[name] = convert(mapping[name], known[f"repo.{name}"], repository.root)
+    assert set(new) <= {f.name for f in fields(Repo)}
+    return replace(settings, repo=replace(settings.repo, **new))
+
+
+def own_python(repository: Repository) -> Path:
+    """The repository's own virtual environment, else the interpreter running us."""
+    for name in (".venv", "venv"):
+        python = repository.root / name / "bin" / "python"
+        if os.path.lexists(python):
+            return python
+    return Path(sys.executable)
+
+
+def free_name(folder: Path) -> Path:
+    """A name beside `folder` that nothing has yet, for moving it aside."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    candidates = (folder.with_name(f"{folder.name}.before-{stamp}{suffix}") for suffix in _suffixes())
+    return next(c for c in candidates if not os.path.lexists(c))
+
+
+def _suffixes() -> Any:
+    yield ""
+    number = 2
+    while True:
+        yield f"-{number}"
+        number += 1
+
+
+def _facts(
+    settings: Settings,
+    state: RunState,
+    repository: Repository,
+    reach: Mapping[str, Channel],
+    child: Mapping[str, str],
+) -> Facts:
+    forced, why = switched_on(repository, FORCE_SCRATCH, child.get(FORCE_SCRATCH))
+    own = reach["max_steps"].current if "max_steps" in reach else None
+    init = reach.get("init.ckpt")
+    return Facts(
+        settings=settings,
+        state=state,
+        forced=forced,
+        forced_why=why,
+        resumes=bool(repository.resumes),
+        takes_init=init is not None and init.carrier is not None,
+        max_steps=settings.max_steps if settings.max_steps is not None else own if isinstance(own, int) else None,
+    )
+
+
+def _runs(settings: Settings, repository: Repository, reach: Mapping[str, Channel]) -> Path:
+    """The folder that holds <project>/<exp_id>, as the repository itself will resolve it."""
+    if settings.repo.runs is not None:
+        return settings.repo.runs
+    if "paths.outputs" in reach and reach["paths.outputs"].carrier is not None:
+        return settings.paths.outputs
+    means = [parse(text, "runs_from") for text in settings.repo.runs_from]
+    given = [settings.extra.flags[m.name] for m in means if m.kind == "flag" and m.name in settings.extra.flags]
+    value = given[0] if given else lookup(means, repository)
+    if not isinstance(value, str):
+        raise AmtError(
+            f"where {repository.root} writes its runs could not be read (looked at {', '.join(map(str, means))})",
+            fix=["repo.runs=<the folder that holds <project>/<exp_id>>", "or name its means: repo.runs_from"],
+        )
+    return Path(os.path.realpath(repository.cwd / value))
+
+
+def _load(dirs: list[Path], kind: str) -> Mapping[str, Any]:
+    import yaml
+
+    file = next(f for d in dirs if (f := d / "repo" / f"{kind}.yaml").is_file())  # shipped, so it is there
+    content = yaml.load(file.read_text(encoding="utf-8"), yaml_loader())
+    assert isinstance(content, dict)
+    return content
+
+
+def _explain(problem: Problem, composed: Composed) -> str:
+    origin = composed.origins.get(problem.key)
+    where = f" ({origin.where})" if origin else ""
+    value = "" if problem.message in ("must be given", "is no setting") else f"={problem.value}"
+    return f"{problem.key}{value} {problem.message}{where}"
+
+
+def _hints(problems: list[Problem]) -> list[str]:
+    from amt_hydra.conf_path import groups, shipped
+
+    names = groups([shipped()])
+    return [h for p in problems if p.message == "is no setting" for h in unknown_key(p.key, names).fix]
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,77 @@
+"""Plans, findings and facts as plain data: what --json prints and records keep."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from amt_hydra.checkpoint import Xray
+from amt_hydra.documented import documented
+from amt_hydra.preflight import Preflight
+from amt_hydra.repository import Computed, Repository
+
+
+def preflight_data(pre: Preflight) -> dict[str, Any]:
+    """Everything a plan says."""
+    subject, plan = pre.subject, pre.subject.plan
+    entries = documented()
+    return {
+        "repository": {
+            "root": subject.repository.root,
+            "why": pre.located.why,
+            "kind": subject.settings.repo.kind,
+            "layout": subject.repository.layout.name,
+            "train": subject.repository.train,
+        },
+        "identity": plain(subject.identity),
+        "settings": {
+            d.key: {
+                "value": plain(d.value),
+                "repository": plain(d.own),
+                "by": d.origin.who,
+                "where": d.origin.where,
+                "reaches": d.reaches,
+                **({"documented": entries[d.key].value} if d.key in entries else {}),
+            }
+            for d in plan.decisions
+        },
+        "plan": {
+            "argv": list(plan.argv),
+            "env": dict(plan.env),
+            "cwd": plan.cwd,
+            "checkpoints": plan.place.checkpoints,
+            "experiment": plan.place.experiment,
+            "moved_to": plan.moved_to,
+            "records": plan.records,
+        },
+        "machine": plain(subject.machine),
+        "findings": [plain(f) for f in pre.findings],
+        "stopped": bool(pre.stopped),
+    }
+
+
+def xray_data(ray: Xray) -> dict[str, Any]:
+    """Everything an X-ray shows."""
+    data: dict[str, Any] = plain(ray)
+    return {**data, "score": ray.score}
+
+
+def repository_data(repository: Repository) -> dict[str, Any]:
+    """Everything that was read of a repository."""
+    data: dict[str, Any] = plain(repository)
+    return data
+
+
+def plain(value: object) -> Any:
+    """Dataclasses and paths as mappings and text, for JSON."""
+    if isinstance(value, Computed):
+        return {"computed": value.text}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(v) for v in value]
+    if isinstance(value, Path):
+        return str(value)
+    return value if isinstance(value, str | int | float | bool | type(None)) else str(value)

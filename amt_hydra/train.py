@@ -1,0 +1,130 @@
+"""The launch of a checked plan: lock, move aside, record, run, judge."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from amt_hydra import __version__, record
+from amt_hydra.errors import AmtError
+from amt_hydra.launch.environment import child_environment, free_port, removed
+from amt_hydra.launch.lock import Lock
+from amt_hydra.launch.run import Ended, run
+from amt_hydra.outcome import Outcome, judge
+from amt_hydra.preflight import Preflight
+from amt_hydra.report.data import preflight_data
+from amt_hydra.repository.git import commit, diff
+from amt_hydra.runstate import read_runstate
+
+_MOST_DIFF = 256 * 1024  # bytes of uncommitted change that a record keeps
+
+
+def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
+    """Run train.py as planned. Returns how it ended and the record folder; raises AmtError where it did not start."""
+    subject, plan = pre.subject, pre.subject.plan
+    secrets = record.secrets_of(environ)
+    with Lock(plan.place.lock) as lock:
+        _refuse_if_changed(pre)
+        folder = _move_and_record(pre, environ, secrets)
+        env = child_environment(environ, {**plan.env, **_rendezvous(pre)})
+        launch_settings = subject.settings.launch
+        try:
+            ended = run(
+                plan.argv,
+                env,
+                plan.cwd,
+                folder / record.LOG,
+                lock,
+                attach=launch_settings.attach,
+                grace_s=launch_settings.grace,
+            )
+        except AmtError as error:
+            record.complete(folder, {"verdict": f"not started: {error.message}"}, secrets)
+            raise
+        outcome = judge(ended, plan, subject.identity.start_step, subject.settings.checkpoint.mode or "max")
+        return _completed(outcome, ended, folder, secrets)
+
+
+def _completed(outcome: Outcome, ended: Ended, folder: Path, secrets: list[str]) -> tuple[Outcome, Path]:
+    content = {
+        "code": outcome.code,
+        "train_code": ended.code,
+        "signal": ended.signal,
+        "verdict": outcome.verdict,
+        "step": outcome.step,
+        "best": outcome.best,
+        "best_checkpoint": outcome.best_checkpoint,
+        "seconds": round(outcome.seconds, 3),
+        "ended": record.now(),
+    }
+    try:
+        record.complete(folder, content, secrets)
+    except AmtError as error:  # the training is done and counts, whatever became of the record's last lines
+        return replace(outcome, verdict=f"{outcome.verdict} ({error.message})"), folder
+    return outcome, folder
+
+
+def _refuse_if_changed(pre: Preflight) -> None:
+    """The checkpoints may have changed between the plan and the lock: then the identity may be another."""
+    subject = pre.subject
+    now = read_runstate(subject.settings, subject.plan.place, subject.state.init_from)
+    if (now.last, now.init) != (subject.state.last, subject.state.init):
+        raise AmtError(
+            f"the checkpoints in {subject.plan.place.checkpoints} changed while the run was being planned",
+            fix=[f"plan it again: {subject.typed}"],
+        )
+
+
+def _move_and_record(pre: Preflight, environ: Mapping[str, str], secrets: list[str]) -> Path:
+    """Move the experiment aside where the plan says so, and write the record; where that fails, move it back."""
+    plan = pre.subject.plan
+    try:
+        if plan.moved_to is not None:
+            plan.place.experiment.rename(plan.moved_to)
+        return record.create(plan.records, _content(pre, environ), _files(pre), secrets)
+    except OSError as error:
+        raise AmtError(f"{plan.place.experiment} cannot be moved to {plan.moved_to}: {error.strerror}") from error
+    except AmtError:
+        if plan.moved_to is not None:
+            _move_back(plan.place.experiment, plan.moved_to)
+        raise
+
+
+def _move_back(experiment: Path, moved_to: Path) -> None:
+    for folder in sorted(experiment.glob("**/"), reverse=True):  # only empty ones can be there
+        folder.rmdir()
+    moved_to.rename(experiment)
+
+
+def _rendezvous(pre: Preflight) -> dict[str, str]:
+    """A port of its own for a run of several ranks on this machine: two such runs may share the host."""
+    ddp = pre.subject.settings.ddp
+    return {"MASTER_PORT": str(free_port())} if ddp.nodes == 1 and ddp.devices != 1 else {}
+
+
+def _content(pre: Preflight, environ: Mapping[str, str]) -> dict[str, Any]:
+    repository = pre.subject.repository
+    revision, dirty = commit(repository.root)
+    return {
+        "schema": 1,
+        "amt_hydra": __version__,
+        "started": record.now(),
+        "launcher_pid": os.getpid(),
+        **preflight_data(pre),
+        "overrides": list(pre.subject.composed.overrides),
+        "choices": dict(pre.subject.composed.choices),
+        "commit": revision,
+        "dirty": dirty,
+        "versions": record.versions(),
+        "environment": record.environment_kept(environ),
+        "environment_removed": list(removed(environ)),
+    }
+
+
+def _files(pre: Preflight) -> dict[str, str]:
+    import yaml
+
+    config = yaml.safe_dump(dict(pre.subject.composed.tree), sort_keys=False, allow_unicode=True)
+    patch = record.redact_assignments(diff(pre.subject.repository.root, _MOST_DIFF))
+    return {"config.yaml": config} | ({"repository.diff": patch} if patch else {})
