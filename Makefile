@@ -15,6 +15,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { echo "amt_hydra needs Python 3.11; $(PYTHON) is another: make PYTHON=…" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m compileall -q amt_hydra || true # an environment may forbid Python to write bytecode as it runs
 	@touch $@
 
 train: $(READY) ## train the bundled melody transcriber, from scratch
