@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from amt_hydra import __version__
 from amt_hydra.errors import BUG, INTERRUPTED, REFUSED, USAGE, AmtError
 from amt_hydra.line import Line, parse, takes_paths
-from amt_hydra.verbs import VERBS
 
 if TYPE_CHECKING:
     from amt_hydra.preflight import Preflight
@@ -22,21 +21,38 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE: what a shell shows for a program whose read
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code. Every refusal is one message, every bug of ours a log file."""
     words = list(sys.argv[1:] if argv is None else argv)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a letter still shows the rest
+    _make_streams_safe()
     try:
-        code = _run(words)
+        code = _guarded(words)
         sys.stdout.flush()
         return code
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)  # or the interpreter complains at its end
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+        return _BROKEN_PIPE
+
+
+def _make_streams_safe() -> None:
+    """A stream that was closed (>&-) swallows; a terminal that cannot show a letter still shows the rest."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 # open as long as the process is
+        stream = getattr(sys, name)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _guarded(words: list[str]) -> int:
+    try:
+        return _run(words)
     except AmtError as error:
         return _refuse(error, json="--json" in words)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
-        return _BROKEN_PIPE
+        raise
     except Exception as error:  # the one place where a bug of ours becomes a message
         return _bug(error, words)
 
@@ -67,6 +83,8 @@ def _run(words: list[str]) -> int:
 def _with_paths(line: Line) -> int:
     from amt_hydra.looks import checkpoint, inspect
 
+    if not all(Path(word).is_absolute() for word in line.words):
+        _cwd()  # must be there
     if line.verb == "checkpoint":
         return checkpoint(line.words, json=line.json)
     return inspect(line.words, os.environ, json=line.json)
@@ -77,7 +95,7 @@ def _plan_or_train(line: Line) -> int:
     from amt_hydra.preflight import preflight
     from amt_hydra.report import console
 
-    pre = preflight(Typed(line.verb, line.words), line.config_dir, os.environ, _cwd())
+    pre = preflight(Typed(line.verb, line.words, line.config_dir), line.config_dir, os.environ, _cwd())
     unasked = line.verb == "train" and line.bare and pre.located.discovered
     if line.json and (line.verb == "plan" or pre.stopped or unasked):
         _print_plan_json(pre)
@@ -118,33 +136,10 @@ def _print_plan_json(pre: "Preflight") -> None:
 
 
 def _hydra(line: Line) -> int:
-    """Hand an option that only shows something to Hydra's own application."""
-    import hydra
+    from amt_hydra.conf_path import search_dirs
+    from amt_hydra.hydra_app import show
 
-    from amt_hydra.compose import register
-    from amt_hydra.conf_path import groups, search_dirs, shipped
-    from amt_hydra.overrides import prepare
-
-    dirs = search_dirs(line.config_dir, os.environ, _cwd())
-    register(dirs)
-    if any(option in ("--shell-completion", "-sc") for option in line.hydra):
-        _drop_verb_from_completion()
-        words = list(line.words)  # query=bash, install=bash: no settings
-    else:
-        words = prepare(line.words, groups(dirs))
-    sys.argv = [sys.argv[0], *line.hydra, *words]
-
-    @hydra.main(config_path=str(shipped()), config_name="config", version_base="1.3")
-    def app(_: object) -> None:
-        """Never called: every option that comes here only shows something."""
-
-    app()
-    return 0
-
-
-def _drop_verb_from_completion() -> None:
-    words = os.environ.get("COMP_LINE", "").split(" ")
-    os.environ["COMP_LINE"] = " ".join(w for w in words if w not in VERBS)
+    return show(line.hydra, line.words, search_dirs(line.config_dir, os.environ, _cwd()))
 
 
 def _cwd() -> Path:
@@ -168,8 +163,21 @@ def _refuse(error: AmtError, json: bool) -> int:
 
 def _bug(error: Exception, words: list[str]) -> int:
     """Keep the traceback in a file: on the terminal it would only frighten."""
-    with tempfile.NamedTemporaryFile("w", prefix="amt_hydra-bug-", suffix=".log", delete=False) as log:
-        log.write(f"amt_hydra {__version__}, Python {sys.version}\n{words}\n\n")
-        traceback.print_exception(error, file=log)
-    print(f"bug in amt_hydra: {type(error).__name__}: {error}\nplease report it with {log.name}", file=sys.stderr)
-    return BUG
+    message = f"bug in amt_hydra: {type(error).__name__}: {error}"
+    return _refuse(AmtError(message, fix=[f"please report it with {_log(error, words)}"], code=BUG), "--json" in words)
+
+
+def _log(error: Exception, words: list[str]) -> str:
+    from amt_hydra.overrides import looks_secret
+
+    shown = [f"{key}=…" if looks_secret(key := word.partition("=")[0]) else word for word in words]
+    head = f"amt_hydra {__version__}, Python {sys.version}\n{shown}\n\n"
+    text = head + "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="amt_hydra-bug-", suffix=".log", delete=False, encoding="utf-8", errors="backslashreplace"
+        ) as log:
+            log.write(text)
+    except OSError:  # no folder for temporary files, or a full one
+        return f"this:\n{text}"
+    return log.name

@@ -1,7 +1,9 @@
 """From overrides to a plain tree of values, by Hydra; and for each value, who decided it."""
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from amt_hydra.conf_path import groups, shipped
 from amt_hydra.documented import documented
 from amt_hydra.errors import USAGE, AmtError, nearest
+from amt_hydra.layers import layers
 from amt_hydra.origins import Origin, origins
 from amt_hydra.overrides import prepare
 
@@ -55,28 +58,34 @@ def compose(words: Sequence[str], dirs: Sequence[Path]) -> Composed:
     """Compose conf/config.yaml with the overrides `words`. Raises AmtError with code 64 on any fault in them."""
     import hydra
     from hydra.core.global_hydra import GlobalHydra
-    from hydra.errors import HydraException
     from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
 
-    names = groups(list(dirs))
-    prepared = prepare(words, names)
+    prepared = prepare(words, groups(list(dirs)))
     register(dirs)
-    try:
-        with hydra.initialize_config_dir(str(shipped()), version_base="1.3"):
-            config = hydra.compose("config", prepared, return_hydra_config=True)
-            loader = GlobalHydra.instance().config_loader()
-            choices = dict(config.hydra.runtime.choices)
-            del_hydra(config)
-            raw = _plain(OmegaConf.to_container(config, resolve=False))
-            tree = _plain(OmegaConf.to_container(config, resolve=True))
-            found = origins(raw, tree, choices, prepared, list(_config_files(loader, choices)), os.environ)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise explain(error, words) from error
+    with explained(words), hydra.initialize_config_dir(str(shipped()), version_base="1.3"):
+        config = hydra.compose("config", prepared, return_hydra_config=True)
+        choices = dict(config.hydra.runtime.choices)
+        merged = layers(GlobalHydra.instance().config_loader(), choices, prepared)
+        _del_hydra(config)
+        raw = _plain(OmegaConf.to_container(config, resolve=False))
+    found = origins(raw, merged, prepared, os.environ)
+    tree = _resolved(config, found)
     return Composed(tree, found, {g: c for g, c in choices.items() if not g.startswith("hydra/")}, tuple(words))
 
 
-def del_hydra(config: Any) -> None:
+def _resolved(config: Any, found: Mapping[str, Origin]) -> Mapping[str, Any]:
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        return _plain(OmegaConf.to_container(config, resolve=True))
+    except OmegaConfBaseException as error:
+        key = (error.full_key or "").partition("[")[0]
+        where = f" ({found[key]})" if key in found else ""
+        raise AmtError(f"{key}{where} cannot be resolved: {str(error).splitlines()[0]}", code=USAGE) from error
+
+
+def _del_hydra(config: Any) -> None:
     """Drop Hydra's own node: its values only resolve inside an application."""
     from omegaconf import open_dict
 
@@ -84,17 +93,26 @@ def del_hydra(config: Any) -> None:
         del config["hydra"]
 
 
-def explain(error: BaseException, words: Sequence[str]) -> AmtError:
-    """Turn an error of Hydra or OmegaConf into one clear message."""
-    from hydra.errors import MissingConfigException, OverrideParseException
+@contextmanager
+def explained(words: Sequence[str]) -> Iterator[None]:
+    """Turn what Hydra, OmegaConf and the YAML parser raise about configs and overrides into an AmtError."""
+    from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (HydraException, OmegaConfBaseException, YAMLError, ValueError, OSError) as error:
+        raise _explain(error, words) from error
+
+
+def _explain(error: BaseException, words: Sequence[str]) -> AmtError:
+    from hydra.errors import MissingConfigException, OverrideParseException
 
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        options = list(error.options or [])
-        group, _, name = str(error.missing_cfg_file).rpartition("/")
-        close = nearest(name, options)
-        hint = f"did you mean `{group}={close}`?" if close else f"there are: {', '.join(options) or 'none'}"
-        return AmtError(f"{group}={name}: there is no such option", fix=[hint], code=USAGE)
+        return _no_option(str(error.missing_cfg_file), list(error.options or []), str(error))
     if isinstance(error, OverrideParseException):
         return AmtError(
             f"{error.override} cannot be read: {str(error).splitlines()[0]}",
@@ -108,28 +126,34 @@ def explain(error: BaseException, words: Sequence[str]) -> AmtError:
             fix=["give one value", f"a list is written {word.partition('=')[0]}=[…]"],
             code=USAGE,
         )
+    return _other(error, words)
+
+
+def _no_option(missing: str, options: Sequence[str], text: str) -> AmtError:
+    """An option of a group that is not there, or one that a config's defaults list names."""
+    group, _, name = missing.rpartition("/")
+    named_in = text.partition("In '")[2].partition("'")[0]
+    where = f" (in the defaults list of {named_in})" if named_in not in ("", "config") else ""
+    close = nearest(name, options)
+    hint = f"did you mean `{group}={close}`?" if close else f"there are: {', '.join(options) or 'none'}"
+    return AmtError(f"{group}={name}: there is no such option{where}", fix=[hint], code=USAGE)
+
+
+def _other(error: BaseException, words: Sequence[str]) -> AmtError:
+    from omegaconf.errors import OmegaConfBaseException
+
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     key = getattr(cause, "full_key", None)
     lines = [*str(error).splitlines(), *(str(cause).splitlines() if cause is not error else [])]
-    noise = ("full_key:", "object_type=", "reference_type=", "To append to your config use +")
+    if isinstance(error, UnicodeDecodeError):
+        lines.insert(0, "a config file is not UTF-8:")
+    noise = ("full_key:", "object_type=", "reference_type=")
     text = " ".join(line.strip() for line in lines if not line.strip().startswith(noise))
     return AmtError(
-        f"{f'{key}: ' if key else ''}{text}", fix=[f"given: {' '.join(words)}"] if words else [], code=USAGE
+        f"{f'{key}: ' if key else ''}{text}", fix=[f"given: {shlex.join(words)}"] if words else [], code=USAGE
     )
 
 
 def _plain(container: Any) -> Mapping[str, Any]:
     assert isinstance(container, dict)  # conf/config.yaml is a mapping
     return container
-
-
-def _config_files(loader: Any, choices: Mapping[str, str | None]) -> Iterator[tuple[str, str, Path]]:
-    """(group, option, file) of each chosen config that stands in a file, in the order they are merged."""
-    yield "", "config", shipped() / "config.yaml"
-    for group, option in sorted(choices.items(), key=lambda item: item[0] == "experiment"):
-        if option is None or group.startswith("hydra/"):
-            continue
-        for source in loader.get_sources():
-            if source.scheme() == "file" and source.is_config(f"{group}/{option}"):
-                yield group, option, Path(source.path) / f"{group}/{option}.yaml"
-                break

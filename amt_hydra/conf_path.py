@@ -1,10 +1,14 @@
 """Where configs are looked for: the shipped ones first, so that nobody's shadow them, then the user's own."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from amt_hydra.errors import USAGE, AmtError
+from amt_hydra.schema import absolute
 
+PRESETS = "data_presets"
+"""The group whose options are, besides its files, the keys of the repository's data_presets.py."""
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -25,7 +29,7 @@ def search_dirs(config_dir: str | None, environ: Mapping[str, str], cwd: Path) -
     for name, value in (("--config-dir", config_dir), ("AMT_CONF", environ.get("AMT_CONF"))):
         if not value:
             continue
-        folder = cwd / Path(value).expanduser()
+        folder = absolute(value, cwd)
         if not folder.is_dir():
             raise AmtError(
                 f"{name} is {str(folder)!r}, which is no folder", fix=["name an existing folder"], code=USAGE
@@ -39,3 +43,9 @@ def search_dirs(config_dir: str | None, environ: Mapping[str, str], cwd: Path) -
 def groups(dirs: list[Path]) -> list[str]:
     """Names of the config groups in these folders."""
     return sorted({p.name for d in dirs for p in d.iterdir() if p.is_dir() and not p.name.startswith((".", "__"))})
+
+
+@cache
+def shipped_groups() -> tuple[str, ...]:
+    """Names of the shipped groups, each of which config.yaml gives an option."""
+    return tuple(groups([shipped()]))

@@ -50,7 +50,7 @@ def as_json() -> str:
         "documented_defaults": {key: plain(entry) for key, entry in documented().items()},
         "checks": [{"id": c.__name__, "title": c.title(), "reason": c.reason()} for c in CHECKS],
     }
-    return json_module.dumps(data, indent=2, ensure_ascii=False)
+    return json_module.dumps(data, indent=2)
 
 
 def as_markdown() -> str:

@@ -24,9 +24,9 @@ class AmtError(Exception):
         self.code = code
 
 
-def nearest(name: str, known: Sequence[str]) -> str | None:
+def nearest(name: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
     """Return the entry of `known` closest in spelling to `name`, or None where nothing is close."""
     from difflib import get_close_matches
 
-    found = get_close_matches(name, known, n=1, cutoff=0.6)
+    found = get_close_matches(name, known, n=1, cutoff=cutoff)
     return found[0] if found else None

@@ -1,25 +1,23 @@
 """The command line taken apart: verb, overrides or paths, our own options, and those that go to Hydra."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from amt_hydra.errors import USAGE, AmtError, nearest
 from amt_hydra.verbs import PATH_VERBS, VERBS
 
-_OWN = ("--json", "--help", "-h", "--version", "--markdown")
-# Options of Hydra's that only show something. The value says whether a word follows.
-_HYDRA = {
-    "--cfg": True,
-    "-c": True,
-    "--package": True,
-    "-p": True,
-    "--info": False,
-    "-i": False,
-    "--resolve": False,
-    "--hydra-help": False,
-    "--shell-completion": False,
-    "-sc": False,
+_OWN = ("--json", "--help", "--version", "--markdown")
+_SHORT = {"-c": "--cfg", "-p": "--package", "-i": "--info", "-sc": "--shell-completion", "-h": "--help"}
+# Options of Hydra's that only show something, each with the values that may follow; "" for none, None for any.
+_HYDRA: Mapping[str, tuple[str, ...] | None] = {
+    "--cfg": ("job", "hydra", "all"),
+    "--package": None,
+    "--info": ("", "all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+    "--resolve": ("",),
+    "--hydra-help": ("",),
+    "--shell-completion": ("",),
 }
+_SHOWING = ("--cfg", "--info", "--hydra-help", "--shell-completion")
 _CONFIG_DIR = ("--config-dir", "-cd")
 _MULTIRUN = ("--multirun", "-m")
 
@@ -56,31 +54,29 @@ def parse(argv: Sequence[str]) -> Line:
             words += rest
             break
         name, equals, value = word.partition("=")
+        name = _SHORT.get(name, name)
         if not word.startswith("-") or word == "-":
             if verb is None and not words and word in VERBS:
                 verb = word
             else:
                 words.append(word)
-        elif word in _OWN:
-            options.add(word)
+        elif name in _OWN and not equals:
+            options.add(name)
         elif name in _CONFIG_DIR:
             config_dir = value if equals else _next(rest, word)
         elif name in _HYDRA:
-            hydra.append(word)
-            if _HYDRA[name] and not equals:
-                hydra.append(_next(rest, word))
+            hydra += _with_value(name, value if equals else None, rest)
         elif name in _MULTIRUN:
             raise AmtError("sweeps (-m) are not part of this version", fix=["give one value per setting"], code=USAGE)
         else:
             raise _unknown_option(word)
     verb = verb or "train"
-    if "--markdown" in options and verb != "conventions":
-        raise AmtError(f"--markdown is an option of conventions, not of {verb}", code=USAGE)
+    _check_combination(verb, options, hydra)
     return Line(
         verb=verb,
         words=tuple(words),
         json="--json" in options,
-        help=bool(options & {"--help", "-h"}),
+        help="--help" in options,
         version="--version" in options,
         markdown="--markdown" in options,
         hydra=tuple(hydra),
@@ -89,9 +85,28 @@ def parse(argv: Sequence[str]) -> Line:
     )
 
 
+def _check_combination(verb: str, options: set[str], hydra: list[str]) -> None:
+    if "--markdown" in options and verb != "conventions":
+        raise AmtError(f"--markdown is an option of conventions, not of {verb}", code=USAGE)
+    if hydra and len(set(_SHOWING).intersection(hydra)) != 1:  # with none of them, Hydra would run, and write
+        raise AmtError(f"{' '.join(hydra)}: give one of {', '.join(_SHOWING)}", code=USAGE)
+    if hydra and "--json" in options:
+        raise AmtError(f"--json does not go with {hydra[0]}, which is answered by Hydra", code=USAGE)
+
+
 def takes_paths(verb: str) -> bool:
     """Whether the words after a verb are paths, "=" in them included."""
     return verb in PATH_VERBS
+
+
+def _with_value(name: str, value: str | None, rest: list[str]) -> list[str]:
+    """An option of Hydra's with its value, which may be the next word."""
+    valid = _HYDRA[name]
+    if value is None and (valid is None or "" not in valid or (rest and rest[0] in valid)):
+        value = _next(rest, name)
+    if valid is not None and (value or "") not in valid:
+        raise AmtError(f"{name} {value}: valid are {', '.join(v for v in valid if v) or 'no values'}", code=USAGE)
+    return [name] if value is None else [name, value]
 
 
 def _next(rest: list[str], option: str) -> str:

@@ -9,6 +9,7 @@ from amt_hydra.checkpoint import Xray, xray
 from amt_hydra.conf_path import bundled_repository
 from amt_hydra.errors import REFUSED, USAGE, AmtError
 from amt_hydra.repository import Computed, Flag, Repository, locate, read
+from amt_hydra.schema import absolute
 
 
 def checkpoint(paths: Sequence[str], json: bool) -> int:
@@ -17,7 +18,7 @@ def checkpoint(paths: Sequence[str], json: bool) -> int:
 
     if not paths:
         raise AmtError("checkpoint needs a path", fix=["python -m amt_hydra checkpoint PATH.ckpt"], code=USAGE)
-    rays = [xray(Path(p).expanduser().absolute()) for p in paths]
+    rays = [xray(absolute(p, Path()).absolute()) for p in paths]
     if json:
         print(json_module.dumps([xray_data(r) for r in rays], indent=2))
     else:

@@ -8,18 +8,21 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from amt_hydra.conf_path import shipped_groups
 from amt_hydra.errors import USAGE, AmtError, nearest
 from amt_hydra.schema import Leaf, leaves
 from amt_hydra.settings import Settings
 
-OPEN_MAPS = ("extra.flags.", "extra.env.", "checks.ignore.")
+OPEN_MAPS = ("extra.flags.", "extra.env.", "checks.ignore.", "repo.means.")
 """Maps that take keys of the user's own, without Hydra's "+"."""
 
 _WORD = re.compile(r"(?P<prefix>\+\+|\+|~)?(?P<key>[^=]*)(?:=(?P<value>.*))?", re.DOTALL)
-_SECRET = r"(?:api_?key|access_?key|key|token|secret|pass|passwd|password|credentials?)"
-_SECRET_NAME = re.compile(rf"(?:^|[._-]){_SECRET}$", re.IGNORECASE)
-_SECRET_ITEM = re.compile(rf"(?:^|[^a-z0-9])(?:\w*_)?{_SECRET}['\"]?\s*:", re.IGNORECASE)
-_PLAIN_OPTION = re.compile(r"[\w./+-]*", re.ASCII)
+_SECRET_NAME = re.compile(
+    r"(?:(?:api_?key|access_?key|token|secret|passwd|password|passphrase|credentials?)|(?:^|[._-])(?:key|pass|pwd))"
+    r"[_-]?\d*$",
+    re.IGNORECASE,
+)
+_ITEM_NAME = re.compile(r"([\w.-]+)['\"]?\s*:")
 
 
 def looks_secret(name: str) -> bool:
@@ -32,13 +35,16 @@ def prepare(words: Sequence[str], groups: Sequence[str], multirun: bool = False)
     return [_prepare(word, groups, multirun) for word in words]
 
 
-def quote(text: str) -> str:
-    """A Hydra value that composes to exactly `text`, interpolations and all."""
+def quote(text: str, literal: bool = True) -> str:
+    """A Hydra value that composes to exactly `text`; unless `literal`, interpolations in it are followed."""
     from hydra.core.override_parser.types import Quote, QuotedString
 
-    # OmegaConf reads "${" as an interpolation unless it is escaped, and then backslashes before it count too.
-    literal = re.sub(r"(\\*)\$\{", lambda m: m.group(1) * 2 + r"\${", text)
-    return str(QuotedString(text=literal, quote=Quote.single).with_quotes())
+    return str(QuotedString(text=escape(text) if literal else text, quote=Quote.single).with_quotes())
+
+
+def escape(text: str) -> str:
+    """`text` for a config: OmegaConf follows "${" unless it is escaped, and then backslashes before it count too."""
+    return re.sub(r"(\\*)\$\{", lambda m: m.group(1) * 2 + r"\${", text)
 
 
 def _prepare(word: str, groups: Sequence[str], multirun: bool) -> str:
@@ -55,27 +61,37 @@ def _prepare(word: str, groups: Sequence[str], multirun: bool) -> str:
             fix=["records go to paths.outputs; config folders are named by --config-dir or AMT_CONF"],
             code=USAGE,
         )
-    if f"{key}.".startswith(OPEN_MAPS) and prefix != "~":
-        return f"++{key}={_open_value(key, value)}"
+    if f"{key}.".startswith(OPEN_MAPS):
+        return word if prefix == "~" else f"++{key}={_open_value(key, value or '')}"
     group = key.partition("@")[0]
     if key not in known and group not in groups and not _is_section(key, known):
         raise unknown_key(key, groups)
-    if value is None or value in ("", "null"):
-        return word
     if group in groups:
-        return (
-            word if _PLAIN_OPTION.fullmatch(value) or (multirun and _sweeps(value)) else f"{prefix}{key}={quote(value)}"
-        )
-    if key not in known or not _taken_as_text(known[key], value, multirun):
+        return _choice(prefix, key, value, multirun)
+    if prefix == "~":
+        raise AmtError(f"~{key}: a setting cannot be taken away", fix=[f"try `{key}=null`"], code=USAGE)
+    if value in (None, "", "null") or key not in known or not _taken_as_text(known[key], value, multirun):
         return word
+    return f"{prefix}{key}={quote(value, literal=known[key].accepts(Path))}"
+
+
+def _choice(prefix: str, key: str, value: str | None, multirun: bool) -> str:
+    """An option of a group is a name, whatever it looks like; null takes the group's choice back."""
+    if prefix.startswith("+") and key in shipped_groups():  # a habit, and wrong for what has a choice already
+        prefix = ""
+    if value is None or _is_quoted(value) or (multirun and _sweeps(value)):
+        return prefix + key + ("" if value is None else f"={value}")
+    if value == "null":
+        return f"~{key}"
     return f"{prefix}{key}={quote(value)}"
 
 
 def refuse_secret(key: str, value: str = "") -> None:
     """Raise AmtError where an override carries a credential; its value is never shown."""
-    if looks_secret(key) or (value.lstrip().startswith("{") and _SECRET_ITEM.search(value)):
+    inside = _ITEM_NAME.findall(value) if value.lstrip().startswith(("{", "[")) else []
+    if any(map(looks_secret, (key, *inside))):
         raise AmtError(
-            f"{key} looks like a secret: overrides are saved with the run, so none may stand in one",
+            f"{key} looks like a secret, and settings are saved with the run",
             fix=["export it in the environment of the shell (e.g. WANDB_API_KEY) or use `wandb login`"],
             code=USAGE,
         )
@@ -83,11 +99,13 @@ def refuse_secret(key: str, value: str = "") -> None:
 
 def unknown_key(key: str, groups: Sequence[str]) -> AmtError:
     """The error for a key that is no setting, with the nearest name there is."""
-    known = [*leaves(Settings), *groups, *(p.rstrip(".") for p in OPEN_MAPS)]
+    if key in groups:  # the content of one of its files, merged under its name
+        return AmtError(f"{key} is no setting", fix=["begin the file with `# @package _global_`"], code=USAGE)
+    known = [*leaves(Settings), *groups]
     last = key.rpartition(".")[2]
     by_last = [k for k in known if k.rpartition(".")[2] == last]
     close = by_last[0] if len(by_last) == 1 else nearest(key, known)
-    if close is None and (tail := nearest(last, [k.rpartition(".")[2] for k in known])):
+    if close is None and (tail := nearest(last, [k.rpartition(".")[2] for k in known], cutoff=0.75)):
         close = next(k for k in known if k.rpartition(".")[2] == tail)
     hints = [f"did you mean `{close}`?"] if close else ["`python -m amt_hydra --cfg job` shows every setting"]
     if not close:
@@ -104,15 +122,12 @@ def _no_override(word: str) -> AmtError:
 
 
 def _is_section(key: str, known: Mapping[str, Leaf]) -> bool:
-    maps = tuple(k for k, leaf in known.items() if leaf.is_map)
-    return any(k.startswith(f"{key}.") for k in known) or key.startswith(tuple(f"{m}." for m in maps)) or key in maps
+    return any(k.startswith(f"{key}.") for k in known)
 
 
-def _open_value(key: str, value: str | None) -> str:
+def _open_value(key: str, value: str) -> str:
     """Environment values and reasons are text; flags keep Hydra's types, so that lists and switches can be given."""
-    if value is None:
-        return "null"
-    if f"{key}." in OPEN_MAPS:
+    if f"{key}." in OPEN_MAPS or key.startswith("repo.means."):
         return value
     if key.startswith("extra.flags."):
         return value if _parses(value) else quote(value)
@@ -134,8 +149,11 @@ def _taken_as_text(leaf: Leaf, value: str, multirun: bool) -> bool:
         return not (multirun and value.startswith("choice("))
     if not leaf.accepts(str):
         return False
-    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-    return not (quoted or "${" in value or (multirun and _sweeps(value)))
+    return not (_is_quoted(value) or (multirun and _sweeps(value)))
+
+
+def _is_quoted(value: str) -> bool:
+    return len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" and _parses(value)
 
 
 def _sweeps(value: str) -> bool:

@@ -4,7 +4,8 @@ from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult, ConfigSource
 from omegaconf import OmegaConf
 
-GROUP = "data_presets"
+from amt_hydra.conf_path import PRESETS
+from amt_hydra.overrides import escape
 
 
 class PresetSource(ConfigSource):
@@ -17,11 +18,11 @@ class PresetSource(ConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         """One preset by name."""
-        name = config_path.removesuffix(".yaml").removeprefix(f"{GROUP}/")
+        name = config_path.removeprefix(f"{PRESETS}/")
         return ConfigResult(
             provider=self.provider,
             path=f"{self.scheme()}://",
-            config=OmegaConf.create({"name": name}),
+            config=OmegaConf.create({"name": escape(name)}),
             header={"package": None},
         )
 
@@ -31,15 +32,15 @@ class PresetSource(ConfigSource):
 
     def is_group(self, config_path: str) -> bool:
         """There is one group."""
-        return config_path == GROUP
+        return config_path == PRESETS
 
     def is_config(self, config_path: str) -> bool:
         """Any name is one."""
-        return config_path.startswith(f"{GROUP}/")
+        return config_path.startswith(f"{PRESETS}/")
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Return the presets of the repository that would be used, for completion and for error messages."""
-        if config_path != GROUP or results_filter == ObjectType.GROUP:
+        if config_path != PRESETS or results_filter == ObjectType.GROUP:
             return []
         return sorted(_presets_in_reach())
 

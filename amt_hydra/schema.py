@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 MISSING = "???"
+NO_SETTING = "is no setting"
 _LONGEST_NAME = 200  # file systems allow 255, and a stamp is added when a folder is moved aside
 
 
@@ -92,8 +93,10 @@ def _build(cls: type, tree: Mapping[str, Any], base: Path, prefix: str, problems
             values[f.name] = convert(value, Leaf(key, hints[f.name], f.metadata), base)
         except ValueError as error:
             problems.append(Problem(key, value, str(error)))
-    for name in tree.keys() - {f.name for f in dataclasses.fields(cls)}:
-        problems.append(Problem(f"{prefix}{name}", tree[name], "is no setting"))
+    for name in (n for n in tree if n not in {f.name for f in dataclasses.fields(cls)}):
+        nested = str(name).replace(".", ": {") + ": …" + "}" * str(name).count(".")
+        message = f"is not written with dots in a file, but as {nested}" if "." in str(name) else NO_SETTING
+        problems.append(Problem(f"{prefix}{name}", tree[name], message))
     return None if problems else cls(**values)
 
 
@@ -148,13 +151,15 @@ def _as_member(value: Any, member: Any, base: Path) -> tuple[bool, Any]:
     if member is float:
         return number, float(value) if number else value
     if member is Path:
-        return isinstance(value, str) and value != "", _absolute(value, base) if isinstance(value, str) else value
+        usable = isinstance(value, str) and value != "" and "\0" not in value
+        return usable, absolute(value, base) if usable else value
     if member is bool or member is str:
         return isinstance(value, member), value
     return False, value
 
 
-def _absolute(text: str, base: Path) -> Path:
+def absolute(text: str, base: Path) -> Path:
+    """Return the path that `text` names for somebody who stands in `base`; "~" is the home folder."""
     try:
         path = Path(text).expanduser()
     except RuntimeError:  # "~" without a HOME, or an unknown "~name": a folder may well be called so
@@ -197,11 +202,9 @@ def _mapping(value: Any, leaf: Leaf) -> Mapping[str, Any]:
     if leaf.meta.get("nested"):
         return {key: _strings(x) for key, x in flatten(value)}
     if item is str:
-        # A YAML number or switch under a map of text (extra.env.N=1) is meant as it is written.
-        plain = {
-            str(k): str(v) for k, v in value.items() if isinstance(v, str | int | float) and not isinstance(v, bool)
-        }
-        if len(plain) != len(value):
-            raise ValueError("must be a map of names to text")
-        return plain
+        # A whole number in a file (N: 1) is meant as it is written; of 1e5 or yes the spelling is lost.
+        odd = [k for k, v in value.items() if not isinstance(v, str | int) or isinstance(v, bool)]
+        if odd:
+            raise ValueError(f"must be a map of names to text: put the value of {odd[0]} in quotes")
+        return {str(k): str(v) for k, v in value.items()}
     return {str(k): v for k, v in value.items()}

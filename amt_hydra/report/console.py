@@ -20,14 +20,21 @@ from amt_hydra.plan import Decision, differs
 from amt_hydra.preflight import Preflight
 
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_INIT = ("init.ckpt", "init.overwrite")
 _WIDTH = 160  # of a file or pipe, which has none of its own
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave the end to the command line's one handler: rich would exit with code 1."""
+        raise  # noqa: PLE0704 # called while the BrokenPipeError is being handled
 
 
 def console(stderr: bool = False) -> Console:
     """A console on stdout or stderr."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return _Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
 def show_plan(pre: Preflight, out: Console) -> None:
@@ -120,28 +127,18 @@ def show_error(error: AmtError, out: Console) -> None:
 
 def show_outcome(outcome: Outcome, record: Path, pre: Preflight, out: Console) -> None:
     """What was trained, where it lies, and what to do next."""
-    from amt_hydra.commands import render
-
-    plan, settings = pre.subject.plan, pre.subject.settings
+    plan, typed = pre.subject.plan, pre.subject.typed
     line(out, "verdict", outcome.verdict, "bold green" if outcome.code == 0 else "bold red")
     line(out, "took", f"{outcome.seconds:.1f} s")
     line(out, "checkpoints", str(plan.place.checkpoints))
     line(out, "record", str(record))
     if outcome.best_checkpoint is not None:
-        warm = [f"init.ckpt={outcome.best_checkpoint}", "init=warmstart", f"exp_id={settings.exp_id}2"]
-        kept = [w for w in pre.subject.typed.words if not w.startswith(("init", "exp_id="))]
-        line(out, "next", f"train on: {render('train', [*_same(pre), 'init=resume', *_further(outcome)])}")
-        line(out, "", f"warm-start: {render('train', [*kept, *warm])}")
+        further = [f"max_steps={2 * outcome.step}"] if outcome.step else []
+        warm = ["init=warmstart", f"init.ckpt={outcome.best_checkpoint}", f"exp_id={pre.subject.settings.exp_id}2"]
+        line(out, "next", f"train on: {typed.changed('init=resume', *further, drop=_INIT)}")
+        line(out, "", f"warm-start: {typed.changed(*warm, drop=_INIT)}")
     elif outcome.code:
         line(out, "next", f"read the log: less {shlex.quote(str(record / 'output.log'))}")
-
-
-def _same(pre: Preflight) -> list[str]:
-    return [w for w in pre.subject.typed.words if not w.startswith(("init", "max_steps="))]
-
-
-def _further(outcome: Outcome) -> list[str]:
-    return [f"max_steps={2 * outcome.step}"] if outcome.step else []
 
 
 def line(out: Console, label: str, text: str, style: str = "") -> None:

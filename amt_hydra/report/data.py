@@ -1,5 +1,6 @@
 """Plans, findings and facts as plain data: what --json prints and records keep."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -74,4 +75,6 @@ def plain(value: object) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON knows no nan
     return value if isinstance(value, str | int | float | bool | type(None)) else str(value)
