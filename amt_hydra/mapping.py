@@ -1,5 +1,6 @@
 """How a setting reaches a repository: the means that its mapping lists, against what the source really has."""
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Channel:
 
     key: str
     carrier: Means | None
-    """The first means listed that exists and can set the value; None where there is none."""
+    """The first means listed that exists, has an effect and can set the value; None where there is none."""
     flag: Flag | None
     """The carrier's flag, where it is one."""
     stands: ConfigValue | Flag | None
@@ -65,7 +66,7 @@ def channels(means: Mapping[str, Sequence[str]], repository: Repository) -> dict
 def channel(key: str, means: Sequence[Means], repository: Repository) -> Channel:
     """Look the means up in what was read of the repository."""
     there = [m for m in means if _exists(m, repository)]
-    carrier = there[0] if there and there[0].kind != "config" else None
+    carrier = next((m for m in there if m.kind != "config"), None)
     flag = repository.flag(carrier.name) if carrier and carrier.kind == "flag" else None
     stands, current = _current(there, repository)
     return Channel(key, carrier, flag, stands, current)
@@ -78,10 +79,16 @@ def lookup(means: Sequence[Means], repository: Repository) -> object:
 
 def _exists(means: Means, repository: Repository) -> bool:
     if means.kind == "flag":
-        return repository.flag(means.name) is not None
+        flag = repository.flag(means.name)
+        return flag is not None and not is_dead(flag)
     if means.kind == "env":
         return any(s.name == means.name for s in repository.switches)
     return means.name in repository.config
+
+
+def is_dead(flag: Flag) -> bool:
+    """Whether the flag is parsed and read nowhere: it can be given, and does nothing."""
+    return flag.reads == ()
 
 
 def _current(there: Sequence[Means], repository: Repository) -> tuple[ConfigValue | Flag | None, object]:
@@ -105,22 +112,37 @@ def render(flag: Flag, value: object) -> list[str]:
 
     Raises ValueError, in words for a user, where the flag cannot take it: argparse would only say so after the start.
     """
-    if flag.action in ("store_true", "store_false", "BooleanOptionalAction"):
+    if flag.action in ("store_true", "store_false", "store_const", "BooleanOptionalAction"):
         return _switch(flag, value)
+    if flag.action == "count":
+        return [flag.option or ""] * _whole_number(value)
+    if flag.action not in ("store", "append", "extend") or flag.nargs in ("...", "A..."):
+        raise ValueError("is of a kind that cannot be given from here")
     values = list(value) if isinstance(value, list | tuple) else [value]
+    if flag.action == "append" and flag.nargs is None:
+        return [word for one in values for word in _words(flag, [one])]
     if isinstance(flag.nargs, int) and len(values) != flag.nargs:
         raise ValueError(f"takes {flag.nargs} values, not {len(values)}")
     if flag.nargs in (None, "?") and len(values) != 1:
         raise ValueError(f"takes one value, not {len(values)}")
+    if flag.nargs == "+" and not values:
+        raise ValueError("takes one value or more, not 0")
+    return _words(flag, values)
+
+
+def _words(flag: Flag, values: Sequence[object]) -> list[str]:
     words = [cast(flag, v) for v in values]
-    option = flag.option
-    if option is None:
-        return words
+    if "--" in words:
+        raise ValueError("cannot be '--': argparse drops it")
     dashed = [w for w in words if w.startswith("-") and not _NEGATIVE_NUMBER.fullmatch(w)]
+    if flag.option is None:
+        if dashed:
+            raise ValueError(f"{dashed[0]!r} would be taken for an option")
+        return words
     if not dashed:
-        return [option, *words]
-    if len(words) == 1 and option.startswith("--"):
-        return [f"{option}={words[0]}"]
+        return [flag.option, *words]
+    if len(words) == 1:
+        return [f"{flag.option}={words[0]}"]
     raise ValueError(f"{dashed[0]!r} would be taken for an option")
 
 
@@ -128,42 +150,59 @@ def cast(flag: Flag, value: object) -> str:
     """One value as the flag's type reads it. Raises ValueError."""
     if isinstance(value, Computed) or value is None:
         raise ValueError("has no value that can be written on a command line")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, Mapping | list | tuple):
+        raise ValueError(f"takes single values, not {value}")
     if flag.type == "int":
-        if isinstance(value, str) and value.lstrip("+-").isdigit():
-            value, number = int(value), True
-        if not number or value != int(value):  # type: ignore[call-overload] # a number, by the line above
-            raise ValueError("takes a whole number")
-        text = str(int(value))  # type: ignore[call-overload] # likewise
+        text = str(_whole_number(value))
     elif flag.type == "float":
-        try:
-            text = repr(float(value)) if number or isinstance(value, str) else ""  # type: ignore[arg-type] # number or text
-        except ValueError:
-            text = ""
-        if not text:
-            raise ValueError("takes a number")
-    elif isinstance(value, bool):
-        # type=bool makes every non-empty text true; everything else reads words.
-        text = ("True" if value else "") if flag.type == "bool" else str(value).lower()
+        text = repr(_number(value))
+    elif flag.type == "bool":
+        # type=bool makes every text but the empty one true.
+        if not isinstance(value, bool):
+            raise ValueError("takes true or false")
+        text = "True" if value else ""
     else:
-        text = str(value)
-    _check_choice(flag, text)
-    return text
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+    return _choice(flag, text)
 
 
-def _check_choice(flag: Flag, text: str) -> None:
-    if isinstance(flag.choices, tuple) and text not in [str(c) for c in flag.choices]:
-        raise ValueError(f"takes one of {', '.join(str(c) for c in flag.choices)}")
+def _number(value: object) -> float:
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError, OverflowError):
+            return float(value)
+    raise ValueError("takes a number")
+
+
+def _whole_number(value: object) -> int:
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError, OverflowError):  # "x", NaN, infinity
+            number = int(value)
+            if isinstance(value, str) or number == value:
+                return number
+    raise ValueError("takes a whole number")
+
+
+def _choice(flag: Flag, text: str) -> str:
+    """The choice that is meant, as the repository spells it: argparse compares exactly, this family in lower case."""
+    if not isinstance(flag.choices, tuple):
+        return text
+    known = [str(choice) for choice in flag.choices]
+    if text in known or (flag.type == "float" and float(text) in flag.choices):
+        return text
+    meant = [choice for choice in known if choice.lower() == text.lower()]
+    if len(meant) != 1:
+        raise ValueError(f"takes one of {', '.join(known)}")
+    return meant[0]
 
 
 def _switch(flag: Flag, value: object) -> list[str]:
     if not isinstance(value, bool):
         raise ValueError("takes true or false")
     assert flag.option is not None  # a positional cannot be a switch
-    if flag.action == "BooleanOptionalAction":
+    if flag.action == "BooleanOptionalAction" and flag.option.startswith("--"):
         return [flag.option if value else f"--no-{flag.option.removeprefix('--')}"]
-    if value == (flag.action == "store_true"):
+    if value == (flag.action != "store_false"):
         return [flag.option]
-    if flag.default is value:
+    if flag.default is value or (flag.action == "store_const" and flag.default is None):
         return []
-    raise ValueError(f"can only be switched {'on' if flag.action == 'store_true' else 'off'}")
+    raise ValueError(f"can only be switched {'off' if flag.action == 'store_false' else 'on'}")

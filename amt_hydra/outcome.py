@@ -1,15 +1,16 @@
 """How a launch ended: what it trained, and what its exit code means for us."""
 
+import contextlib
 import csv
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from amt_hydra.checkpoint import best, checkpoints, newest
+from amt_hydra.checkpoint import best, checkpoints
 from amt_hydra.errors import INTERRUPTED, TRAINED_NOTHING
-from amt_hydra.identity import describe
+from amt_hydra.identity import Identity
 from amt_hydra.launch.run import Ended
-from amt_hydra.plan import Plan
+from amt_hydra.runstate import Place, describe
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,42 +29,43 @@ class Outcome:
     seconds: float
 
 
-def judge(ended: Ended, plan: Plan, start_step: int, mode: str) -> Outcome:
-    """Compare what lies in the experiment's folder now with where the launch started."""
-    found = checkpoints(plan.place.checkpoints)
-    top, latest = best(found, mode), newest(found)
-    reached = max(
-        [x for x in (latest.global_step if latest else None, _metrics_step(plan)) if x is not None], default=None
-    )
-    trained = reached is not None and reached > start_step
+def seen(place: Place) -> Mapping[Path, tuple[int, int]]:
+    """The files that tell steps, with time of change and size: what a launch finds there is none of its doing."""
+    found = {}
+    for file in (*place.checkpoints.glob("*.ckpt"), *place.experiment.glob("**/metrics.csv")):
+        with contextlib.suppress(OSError):  # a link to nothing, or gone by now
+            status = file.stat()
+            found[file] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+def judge(ended: Ended, place: Place, identity: Identity, mode: str, before: Mapping[Path, tuple[int, int]]) -> Outcome:
+    """Compare what the launch left in the experiment's folder with what was `seen` before, and with its start."""
+    after = seen(place)
+    new = {file for file in after if after[file] != before.get(file)}
+    found = checkpoints(place.checkpoints)
+    written = [x for x in found if x.path in new]
+    top = best(found if identity.actual == "resume" else written, mode)
+    steps = [x.global_step for x in written if x.whole] + [_last_step(f) for f in new if f.name == "metrics.csv"]
+    reached = max((step for step in steps if step is not None), default=None)
+    start = identity.start_step
     if ended.interrupted:
-        code, verdict = INTERRUPTED, f"interrupted at step {reached or start_step}"
+        code, verdict = INTERRUPTED, f"interrupted at step {reached or start}"
     elif ended.code != 0:
         how = f"was ended by signal {ended.signal}" if ended.signal else f"ended with exit code {ended.code}"
-        code, verdict = ended.code, f"train.py {how}, at step {reached or start_step}"
-    elif not trained:
-        code, verdict = (
-            TRAINED_NOTHING,
-            f"train.py ended with exit code 0, but trained nothing beyond step {start_step}",
-        )
+        code, verdict = ended.code, f"train.py {how}, at step {reached or start}"
+    elif reached is None or reached <= start:
+        code, verdict = TRAINED_NOTHING, f"train.py ended with exit code 0, but trained nothing beyond step {start}"
     else:
-        code = 0
-        verdict = f"trained steps {start_step} to {reached}" + (f"; best is {describe(top)}" if top else "")
+        code, verdict = 0, f"trained steps {start} to {reached}" + (f"; best is {describe(top)}" if top else "")
     return Outcome(code, verdict, reached, top.score if top else None, top.path if top else None, ended.seconds)
 
 
-def _metrics_step(plan: Plan) -> int | None:
-    """The last step that a metrics.csv of the experiment logged, counted as global_step is."""
-    steps = [step for file in plan.place.experiment.glob("**/metrics.csv") for step in _steps(file)]
-    return max(steps) + 1 if steps else None  # a logger's step is the index of the step, which starts at 0
-
-
-def _steps(file: Path) -> Iterator[int]:
+def _last_step(file: Path) -> int | None:
+    """The last step that a metrics.csv logged: at most global_step, by one in some loggers less."""
     try:
         with file.open(encoding="utf-8", errors="replace", newline="") as handle:
-            for row in csv.DictReader(handle):
-                text = row.get("step") or ""
-                if text.isdigit():
-                    yield int(text)
+            steps = [row.get("step") or "" for row in csv.DictReader(handle)]
     except (OSError, csv.Error):
-        return  # a file that cannot be read says nothing
+        return None  # a file that cannot be read says nothing
+    return next((int(step) for step in reversed(steps) if step.isdecimal()), None)

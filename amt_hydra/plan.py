@@ -1,25 +1,23 @@
 """The plan of a launch: argv, environment and folder of train.py, and how each setting gets there. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from amt_hydra.documented import documented
 from amt_hydra.errors import nearest
 from amt_hydra.identity import Identity
-from amt_hydra.mapping import Channel, render
+from amt_hydra.mapping import Channel, is_dead, render
 from amt_hydra.origins import Origin
 from amt_hydra.repository.facts import Flag, Repository
 from amt_hydra.resolve import Resolved
 from amt_hydra.runstate import Place
 from amt_hydra.schema import leaves
 from amt_hydra.settings import Settings
+from amt_hydra.unkept import Unkept, flag_name, is_default, same, unreached
 
-# Settings that we act on ourselves, so that nothing of them has to reach the repository.
-_OURS = ("repo.", "init.", "ddp.accelerator", "launch.", "paths.", "checks.", "extra.")
-# Values that say "nothing special": no means is needed for them.
-_NEUTRAL: Mapping[str, object] = {"ddp.nodes": 1, "ddp.devices": 1}
+_ON = ("1", "true", "True", "yes", "on")  # what people write into a variable, the usual first
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +32,6 @@ class Decision:
     origin: Origin
     reaches: str
     """The means, e.g. "--precision", or "" where it does not go to the repository."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unkept:
-    """A setting that does not reach the repository as it stands."""
-
-    kind: Literal["unreached", "misfit", "feature", "flag"]
-    key: str
-    value: object
-    asked: bool
-    """The user asked for it; otherwise it is a documented default."""
-    message: str
-    fix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +71,35 @@ def lay_out(
 ) -> Plan:
     """Lay out the launch."""
     settings = resolved.settings
-    place = world.place
-    values = _values(settings, identity, place, world.aside)
-    words, unkept = _flags(values, resolved.origins, channels)
+    values = _values(settings, identity, world.aside)
+    flags, unkept = _flags(values, resolved.origins, channels, repository)
     extra, unknown = _extra_flags(settings, repository, channels)
+    left = {lost.key for lost in unkept if not lost.asked}
     return Plan(
-        argv=(str(world.python), repository.train.name, *words, *extra),
-        env=_environment(settings, channels),
+        argv=(str(world.python), repository.train.name, *_line(flags + extra, repository)),
+        env=_environment(settings, channels, repository),
         cwd=repository.cwd,
-        place=place,
+        place=world.place,
         moved_to=world.aside if identity.aside else None,
         records=settings.paths.outputs / settings.project / settings.exp_id / "launches",
-        decisions=tuple(_decisions(values, resolved.origins, channels)),
+        decisions=tuple(_decisions(values, resolved.origins, channels, left)),
         unkept=(*unkept, *unknown),
     )
 
 
-def _values(settings: Settings, identity: Identity, place: Place, aside: Path) -> dict[str, Any]:
+def _values(settings: Settings, identity: Identity, aside: Path) -> dict[str, Any]:
     values = {key: _get(settings, key) for key in leaves(Settings)}
     ckpt = identity.checkpoint if identity.declared == "warmstart" else None
-    if ckpt is not None and identity.aside and ckpt.is_relative_to(place.experiment):
-        ckpt = aside / ckpt.relative_to(place.experiment)  # it moves along with the folder it lies in
+    if ckpt is not None and identity.aside and identity.inside is not None:
+        ckpt = aside / identity.inside
     return {**values, "init.ckpt": ckpt}
+
+
+def _line(words: Sequence[tuple[Flag, list[str]]], repository: Repository) -> list[str]:
+    """Positionals first and in their own order: a flag that takes several values would swallow one that follows it."""
+    order = {flag.dest: number for number, flag in enumerate(repository.flags)}
+    ranked = sorted(words, key=lambda item: order[item[0].dest] if item[0].option is None else len(order))
+    return [word for _, part in ranked for word in part]
 
 
 def _get(settings: Settings, key: str) -> Any:
@@ -118,11 +110,13 @@ def _get(settings: Settings, key: str) -> Any:
 
 
 def _decisions(
-    values: Mapping[str, Any], origins: Mapping[str, Origin], channels: Mapping[str, Channel]
+    values: Mapping[str, Any], origins: Mapping[str, Origin], channels: Mapping[str, Channel], left: Container[str]
 ) -> list[Decision]:
+    """What each setting will be; the defaults in `left` do not reach the repository, so its own values stay."""
     found = []
-    for key, value in values.items():
+    for key, setting in values.items():
         channel = channels.get(key)
+        value = None if key in left else setting
         origin = origins.get(key, Origin("default", "conf/config.yaml"))
         if value is None and channel and channel.stands:
             origin = Origin("repository", str(channel.place))
@@ -133,9 +127,12 @@ def _decisions(
 
 
 def _flags(
-    values: Mapping[str, Any], origins: Mapping[str, Origin], channels: Mapping[str, Channel]
-) -> tuple[list[str], list[Unkept]]:
-    """Words for train.py, positionals first: a flag that takes several values would swallow one that follows it."""
+    values: Mapping[str, Any],
+    origins: Mapping[str, Origin],
+    channels: Mapping[str, Channel],
+    repository: Repository,
+) -> tuple[list[tuple[Flag, list[str]]], list[Unkept]]:
+    """The words of each flag, and the settings that no flag or variable takes."""
     unkept: list[Unkept] = []
     wanted: dict[str, tuple[Flag, dict[int | None, str]]] = {}
     for key, value in values.items():
@@ -143,18 +140,19 @@ def _flags(
         if channel and channel.carrier and channel.carrier.kind == "flag" and channel.flag:
             if value is not None:
                 wanted.setdefault(channel.flag.dest, (channel.flag, {}))[1][channel.carrier.index] = key
-        elif not (channel and channel.carrier) and (missing := _unreached(key, value, origins.get(key), channel)):
+        elif not (channel and channel.carrier) and (
+            missing := unreached(key, value, origins.get(key), channels, repository)
+        ):
             unkept.append(missing)
-    words: list[str] = []
-    for flag, keys in sorted(wanted.values(), key=lambda item: item[0].option is not None):
+    words: list[tuple[Flag, list[str]]] = []
+    for flag, keys in wanted.values():
         try:
-            words += render(flag, _flag_value(flag, keys, values, channels))
+            words.append((flag, render(flag, _flag_value(flag, keys, values, channels))))
         except ValueError as error:
-            key = next(iter(keys.values()))
-            origin = origins.get(key)
-            unkept.append(
-                Unkept("misfit", key, values[key], origin is not None and origin.asked, f"{_name(flag)} {error}", "")
-            )
+            unkept += [
+                Unkept("misfit", key, values[key], not is_default(origins.get(key)), f"{flag_name(flag)} {error}")
+                for key in keys.values()
+            ]
     return words, unkept
 
 
@@ -177,37 +175,22 @@ def _flag_value(
     return parts
 
 
-def _unreached(key: str, value: Any, origin: Origin | None, channel: Channel | None) -> Unkept | None:
-    """What is wrong with a setting for which the repository has no means; None where nothing is."""
-    if value is None or value is False or key.startswith(_OURS) or _NEUTRAL.get(key) == value or origin is None:
-        return None
-    if key.startswith("features."):
-        return Unkept("feature", key, value, True, "the repository was not found to implement it", f"{key}=false")
-    if channel and same(value, channel.current):
-        return None
-    if not (origin.asked or origin.who == "documented"):
-        return None
-    if channel and channel.stands:
-        where = f"it has no flag there: {channel.current} stands at {channel.place}"
-    else:
-        where = "no flag or variable of the repository takes it"
-    return Unkept("unreached", key, value, origin.asked, where, f"leave it to the repository: {key}=null")
-
-
-def same(value: object, own: object) -> bool:
-    """Whether the repository's own value is what is wanted; names are compared in lower case, as this family does."""
-    return value == own or str(value).lower() == str(own).lower()
+def extra_dest(name: str) -> str:
+    """The dest that a name below extra.flags means: it may be written as on train.py's own command line."""
+    return name.lstrip("-").replace("-", "_")
 
 
 def _extra_flags(
     settings: Settings, repository: Repository, channels: Mapping[str, Channel]
-) -> tuple[list[str], list[Unkept]]:
-    words: list[str] = []
+) -> tuple[list[tuple[Flag, list[str]]], list[Unkept]]:
+    words: list[tuple[Flag, list[str]]] = []
     unknown: list[Unkept] = []
     owners = {c.flag.dest: key for key, c in channels.items() if c.flag}
     for name, value in settings.extra.flags.items():
-        key, dest = f"extra.flags.{name}", name.lstrip("-").replace("-", "_")
+        key, dest = f"extra.flags.{name}", extra_dest(name)
         flag = repository.flag(dest)
+        if value is None:
+            continue  # as everywhere: the repository decides
         if flag is None:
             close = nearest(dest, [f.dest for f in repository.flags])
             hint = f"did you mean extra.flags.{close}?" if close else "python -m amt_hydra inspect lists the flags"
@@ -215,23 +198,32 @@ def _extra_flags(
         elif dest in owners:
             unknown.append(Unkept("flag", key, value, True, "a setting of its own carries it", f"use {owners[dest]}=…"))
         else:
+            if is_dead(flag):
+                unknown.append(Unkept("dead", key, value, True, f"{flag_name(flag)} at {flag.place} is read nowhere"))
             try:
-                words += render(flag, value)
+                words.append((flag, render(flag, value)))
             except ValueError as error:
-                unknown.append(Unkept("misfit", key, value, True, f"{_name(flag)} {error}", ""))
+                unknown.append(Unkept("misfit", key, value, True, f"{flag_name(flag)} {error}"))
     return words, unknown
 
 
-def _environment(settings: Settings, channels: Mapping[str, Channel]) -> dict[str, str]:
+def _environment(settings: Settings, channels: Mapping[str, Channel], repository: Repository) -> dict[str, str]:
     env = {"PYTHONUNBUFFERED": "1"}  # a log that lags behind by a buffer misleads whoever watches it
     for key, channel in channels.items():
         if channel.carrier and channel.carrier.kind == "env":
             value = _get(settings, key)
             if value is not None and value is not False:
-                env[channel.carrier.name] = "1" if value is True else str(value)
+                env[channel.carrier.name] = _on(channel.carrier.name, repository) if value is True else str(value)
     if settings.ddp.accelerator == "cpu":
         env["CUDA_VISIBLE_DEVICES"] = ""
     return env | dict(settings.extra.env)
+
+
+def _on(name: str, repository: Repository) -> str:
+    """What switches a variable on, by the repository's own expression."""
+    from amt_hydra.repository import switched_on
+
+    return next((text for text in _ON if switched_on(repository, name, text)[0]), _ON[0])
 
 
 def differs(decision: Decision) -> bool:
@@ -239,7 +231,3 @@ def differs(decision: Decision) -> bool:
     entry = documented().get(decision.key)
     value = decision.value if decision.value is not None else decision.own
     return entry is not None and value is not None and not same(entry.value, value)
-
-
-def _name(flag: Flag) -> str:
-    return flag.option or flag.dest

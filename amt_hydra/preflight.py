@@ -1,5 +1,6 @@
 """From a command line to a checked plan: reads the world, starts nothing, writes nothing."""
 
+import json
 import os
 import sys
 import time
@@ -15,17 +16,20 @@ from amt_hydra.compose import Composed, compose
 from amt_hydra.conf_path import bundled_repository, search_dirs
 from amt_hydra.documented import yaml_loader
 from amt_hydra.errors import USAGE, AmtError
-from amt_hydra.identity import FORCE_SCRATCH, Facts, decide
+from amt_hydra.identity import decide
 from amt_hydra.launch.environment import child_environment
 from amt_hydra.launch.lock import inspect
 from amt_hydra.machine import free_bytes, read_machine
 from amt_hydra.mapping import Channel, channels, lookup, parse
+from amt_hydra.origins import Origin
 from amt_hydra.overrides import refuse_secret, unknown_key
-from amt_hydra.plan import World, lay_out
+from amt_hydra.plan import World, extra_dest, lay_out
+from amt_hydra.refusals import FORCE_SCRATCH, Facts
 from amt_hydra.repository import HOME, Located, Repository, locate, read, switched_on
+from amt_hydra.repository.locate import KINDS
 from amt_hydra.resolve import resolve
 from amt_hydra.runstate import RunState, place, read_runstate
-from amt_hydra.schema import Problem, build, convert, leaves
+from amt_hydra.schema import NO_SETTING, Problem, build, convert, flatten, leaves
 from amt_hydra.settings import Repo, Settings
 
 SWITCHES = (FORCE_SCRATCH, "AMT_DEBUG_GRAD_FINITE", "AMT_DETECT_ANOMALY")
@@ -52,17 +56,19 @@ def preflight(typed: Typed, config_dir: str | None, environ: Mapping[str, str], 
     dirs = search_dirs(config_dir, environ, cwd)
     composed = compose(typed.words, dirs)
     settings = typed_settings(composed, cwd)
-    located = locate(settings.repo.kind, _text(settings.repo.path), environ, bundled_repository())
+    located = locate(_kind(settings.repo), _text(settings.repo.path), environ, bundled_repository())
     repository = read(located.root)
     settings = with_mapping(settings, composed, repository, dirs)
     child = child_environment(environ, settings.extra.env)
     reach = channels(settings.repo.means, repository)
-    machine = read_machine(child)
+    machine = read_machine(child, cwd=repository.cwd)
     resolved = resolve(settings, composed.origins, reach, machine)
     settings = resolved.settings
     where = place(settings, _runs(settings, repository, reach))
     ckpt = composed.origins.get("init.ckpt")
     state = read_runstate(settings, where, ckpt.where if ckpt and ckpt.asked else "")
+    if settings.init.ckpt is None and state.init is not None:
+        resolved = replace(resolved, origins={**resolved.origins, "init.ckpt": Origin("default", state.init_from)})
     identity = decide(_facts(settings, state, repository, reach, child), typed)
     python = settings.repo.python or own_python(repository)
     plan = lay_out(resolved, repository, reach, identity, World(where, free_name(where.experiment), python))
@@ -86,9 +92,12 @@ def preflight(typed: Typed, config_dir: str | None, environ: Mapping[str, str], 
 
 def typed_settings(composed: Composed, cwd: Path) -> Settings:
     """Type the composed values. Raises AmtError naming every value that does not fit, and where it stands."""
-    for name in composed.tree.get("extra", {}).get("env", {}):
-        refuse_secret(f"extra.env.{name}")
+    for key, _ in flatten(composed.tree):  # the overrides were looked at before; these come from files
+        refuse_secret(key)
     settings, problems = build(Settings, composed.tree, cwd)
+    if not problems:
+        known = leaves(Settings)
+        problems = [Problem(f"repo.means.{k}", v, NO_SETTING) for k, v in settings.repo.means.items() if k not in known]
     if problems:
         raise AmtError("\n".join(_explain(p, composed) for p in problems), fix=_hints(problems), code=USAGE)
     assert isinstance(settings, Settings)
@@ -110,10 +119,20 @@ def with_mapping(settings: Settings, composed: Composed, repository: Repository,
         asked = any(
             o.asked for k, o in composed.origins.items() if k == f"repo.{name}" or k.startswith(f"repo.{name}.")
         )
-        if name in mapping and not asked:
-            new[name] = convert(mapping[name], known[f"repo.{name}"], repository.root)
+        if name not in mapping:
+            continue
+        shipped = convert(mapping[name], known[f"repo.{name}"], repository.root)
+        if name == "means":
+            new[name] = {**shipped, **settings.repo.means}  # of one setting; the others keep theirs
+        elif not asked:
+            new[name] = shipped
     assert set(new) <= {f.name for f in fields(Repo)}
     return replace(settings, repo=replace(settings.repo, **new))
+
+
+def _kind(repo: Repo) -> str:
+    """How the repository is looked for; one with a mapping of the user's own is where paths and variables say."""
+    return repo.kind if repo.kind in KINDS or not repo.means else "auto"
 
 
 def own_python(repository: Repository) -> Path:
@@ -168,7 +187,8 @@ def _runs(settings: Settings, repository: Repository, reach: Mapping[str, Channe
     if "paths.outputs" in reach and reach["paths.outputs"].carrier is not None:
         return settings.paths.outputs
     means = [parse(text, "runs_from") for text in settings.repo.runs_from]
-    given = [settings.extra.flags[m.name] for m in means if m.kind == "flag" and m.name in settings.extra.flags]
+    extra = {extra_dest(name): value for name, value in settings.extra.flags.items() if value is not None}
+    given = [extra[m.name] for m in means if m.kind == "flag" and m.name in extra]
     value = given[0] if given else lookup(means, repository)
     if not isinstance(value, str):
         raise AmtError(
@@ -188,17 +208,23 @@ def _load(dirs: list[Path], kind: str) -> Mapping[str, Any]:
 
 
 def _explain(problem: Problem, composed: Composed) -> str:
-    origin = composed.origins.get(problem.key)
-    where = f" ({origin.where})" if origin else ""
-    value = "" if problem.message in ("must be given", "is no setting") else f"={problem.value}"
+    inside = (o for k, o in composed.origins.items() if k.startswith(f"{problem.key}."))
+    origin = composed.origins.get(problem.key, next(inside, None))
+    where = f" ({origin})" if origin else ""
+    value = "" if problem.message in ("must be given", NO_SETTING) else f"={_as_typed(problem.value)}"
     return f"{problem.key}{value} {problem.message}{where}"
+
+
+def _as_typed(value: object) -> str:
+    return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def _hints(problems: list[Problem]) -> list[str]:
     from amt_hydra.conf_path import groups, shipped
 
     names = groups([shipped()])
-    return [h for p in problems if p.message == "is no setting" for h in unknown_key(p.key, names).fix]
+    unknown = [p.key.removeprefix("repo.means.") for p in problems if p.message == NO_SETTING]
+    return [hint for key in unknown for hint in unknown_key(key, names).fix]
 
 
 def _text(path: Path | None) -> str | None:

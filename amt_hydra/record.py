@@ -1,12 +1,15 @@
 """The record of a launch: written whole or not at all, before train.py starts, and completed when it has ended."""
 
+import contextlib
+import errno
 import json
+import math
 import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,20 +30,26 @@ def create(records: Path, content: Mapping[str, Any], files: Mapping[str, str], 
 
     It appears under its name with everything in it. Raises AmtError where it cannot be written; nothing is left then.
     """
+    known = list(secrets)
+    made = [folder for folder in (records, *records.parents) if not folder.exists()]
+    draft: Path | None = None
     try:
         records.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=records))
-    except OSError as error:
-        raise _unwritable(records, error) from error
-    try:
         draft.chmod(0o755)
-        _write(draft / FILE, redact(_json(content), secrets))
+        _write(draft / FILE, _json(content, known))
         for name, text in files.items():
-            _write(draft / name, redact(text, secrets))
+            _write(draft / name, redact(text, known))
         return _place(draft, records)
-    except OSError as error:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise _unwritable(records, error) from error
+    except BaseException as error:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+        for folder in made:
+            with contextlib.suppress(OSError):  # never made, or another launch is in it by now
+                folder.rmdir()
+        if isinstance(error, OSError):
+            raise _unwritable(records, error) from error
+        raise
 
 
 def complete(folder: Path, outcome: Mapping[str, Any], secrets: Iterable[str]) -> None:
@@ -48,11 +57,12 @@ def complete(folder: Path, outcome: Mapping[str, Any], secrets: Iterable[str]) -
     file = folder / FILE
     draft = folder / f".{FILE}.draft"
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        _write(draft, redact(_json({**content, "outcome": dict(outcome)}), secrets))
+        content = json.loads(file.read_text(encoding="utf-8", errors="surrogateescape"))
+        _write(draft, _json({**content, "outcome": outcome}, list(secrets)))
         draft.replace(file)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
         raise _unwritable(folder, error) from error
 
 
@@ -63,14 +73,19 @@ def environment_kept(environ: Mapping[str, str]) -> dict[str, str]:
 
 def secrets_of(environ: Mapping[str, str]) -> list[str]:
     """Values of secret-looking variables, longest first: none of them may reach a file of ours."""
-    values = {v for n, v in environ.items() if looks_secret(n) and len(v) >= _SHORTEST_SECRET}
+    values = {v for n, v in environ.items() if looks_secret(n) and len(v) >= _SHORTEST_SECRET and not _is_place(v)}
     return sorted(values, key=len, reverse=True)
+
+
+def _is_place(value: str) -> bool:
+    """A path names where something is (PWD, SSH_KEY=/home/me/.ssh/id): blanked, it would blank half of the record."""
+    return value.startswith("/") and os.path.lexists(value)
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
     """Replace every known secret by asterisks."""
     for secret in secrets:
-        text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
+        text = text.replace(secret, "***")
     return text
 
 
@@ -91,17 +106,16 @@ def versions() -> dict[str, str]:
 
 
 def _place(draft: Path, records: Path) -> Path:
+    """Give the finished draft its name. A record is never empty, so no rename falls on another launch's."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     number = 1
     while True:
-        folder = records / (stamp if number == 1 else f"{stamp}-{number}")
         try:
-            folder.mkdir()  # claims the name; two launches in one second get two
-        except FileExistsError:
+            return draft.rename(records / (stamp if number == 1 else f"{stamp}-{number}"))
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
             number += 1
-            continue
-        draft.replace(folder)  # onto an empty folder: atomic
-        return folder
 
 
 def _write(file: Path, text: str) -> None:
@@ -111,13 +125,25 @@ def _write(file: Path, text: str) -> None:
         os.fsync(handle.fileno())
 
 
-def _json(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+def _json(content: Mapping[str, Any], secrets: Sequence[str]) -> str:
+    return json.dumps(_clean(content, secrets), indent=2, ensure_ascii=False) + "\n"
 
 
-def _unwritable(folder: Path, error: OSError) -> AmtError:
+def _clean(value: Any, secrets: Sequence[str]) -> Any:
+    """Plain values without secrets: before they are JSON, whose quoting would hide one, and which must stay JSON."""
+    if isinstance(value, Mapping):
+        return {redact(str(key), secrets): _clean(item, secrets) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item, secrets) for item in value]
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return redact(str(value), secrets)  # text, paths, and the numbers that JSON does not know
+
+
+def _unwritable(folder: Path, error: OSError | ValueError) -> AmtError:
+    reason = error.strerror if isinstance(error, OSError) else None
     return AmtError(
-        f"the record cannot be written to {folder}: {error.strerror or error}",
+        f"the record cannot be written to {folder}: {reason or error}",
         fix=["make room, or name another folder: paths.outputs=… or AMT_OUTPUTS"],
     )
 

@@ -24,23 +24,25 @@ def resolve(
     settings: Settings, origins: Mapping[str, Origin], channels: Mapping[str, Channel], machine: Machine
 ) -> Resolved:
     """Decide devices, precision, workers and logger. Explicit values are never changed."""
-    changes: dict[str, tuple[Any, str]] = {}
+    changes: dict[str, tuple[Any, Origin]] = {}
     gpus = len(usable_gpus(settings, machine))
     devices = max(1, gpus) if settings.ddp.devices == "auto" else settings.ddp.devices
     if settings.ddp.devices == "auto":
-        changes["ddp.devices"] = (devices, f"{gpus} GPUs visible")
+        seen = machine.gpus_source if machine.gpus is None else f"{gpus} GPUs visible"
+        changes["ddp.devices"] = (devices, Origin("machine", seen))
     bf16 = settings.precision.name == "bf16-mixed" and origins["precision.name"].who == "documented"
     if bf16 and on_cpu(settings, machine) and not machine.cpu_bf16:
-        changes["precision.name"] = ("32", f"documented: bf16-mixed; {EMULATED}")
+        changes["precision.name"] = ("32", Origin("machine", f"documented: bf16-mixed; {EMULATED}"))
     if settings.data.num_workers == "auto":
         workers, why = auto_workers(machine.cpus, devices, loaders(settings, channels))
-        changes["data.num_workers"] = (workers, why)
+        who = origins["data.num_workers"].who  # auto is a wish like any other: it has to reach the repository
+        changes["data.num_workers"] = (workers, Origin(who, f"auto: {why}"))
     if settings.logger.kind == "auto":
         ready = machine.wandb.credentials or machine.wandb.mode == "offline"
-        changes["logger.kind"] = ("wandb" if ready else "csv", machine.wandb.source)
+        changes["logger.kind"] = ("wandb" if ready else "csv", Origin("machine", machine.wandb.source))
     for key, (value, _) in changes.items():
         settings = _with(settings, key, value)
-    return Resolved(settings, {**origins, **{k: Origin("machine", why) for k, (_, why) in changes.items()}})
+    return Resolved(settings, {**origins, **{key: origin for key, (_, origin) in changes.items()}})
 
 
 def usable_gpus(settings: Settings, machine: Machine) -> tuple[object, ...]:

@@ -1,15 +1,19 @@
 """What lies in an experiment's folder, and around it: read once, before anything is decided."""
 
 import glob
+import math
 import os
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from amt_hydra.checkpoint import Xray, best, checkpoints, newest, xray
+from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.settings import Settings
 
 BEST_OF = "best of "
 _MOST_NEARBY = 200  # files looked at when a checkpoint has to be proposed
+_PLACEHOLDERS = ("runs", "project", "exp_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,10 @@ class RunState:
     """The checkpoint of a warm-start, whole or not; None where none is named or found."""
     init_from: str
     """Who named it."""
+    init_inside: Path | None
+    """Its path within the experiment's folder, where it lies there: it goes along when that is moved aside."""
+    unused: str
+    """An exp_id like this one's that no experiment has yet."""
     nearby: tuple[Xray, ...] = ()
     """Whole checkpoints of the project, best first: filled where one has to be proposed."""
 
@@ -57,18 +65,36 @@ class RunState:
         return newest(self.found)
 
 
+def describe(ray: Xray) -> str:
+    """One checkpoint in a few words: name, global_step, score, or what is wrong with it."""
+    if not ray.whole:
+        return f"{ray.path.name} ({ray.problem})"
+    score = "" if ray.score is None else f", score {ray.score:.4f}"
+    step = "no global_step" if ray.global_step is None else f"global_step {ray.global_step}"
+    return f"{ray.path.name} ({step}{score})"
+
+
 def place(settings: Settings, runs: Path, exp_id: str | None = None) -> Place:
     """Work out the folders of an experiment, by default the settings' own, from the mapping's template."""
     template = settings.repo.checkpoints
     names = {"runs": str(runs), "project": settings.project, "exp_id": exp_id or settings.exp_id}
     head, marker, _ = template.partition("{exp_id}")
     escaped = {k: glob.escape(v) for k, v in names.items()} | {"exp_id": "*"}
-    return Place(
-        runs=runs,
-        experiment=Path((head + marker).format(**names)),
-        checkpoints=Path(template.format(**names)),
-        pattern=template.format(**escaped),
-    )
+    try:
+        if not marker:
+            raise ValueError("it does not say where the exp_id goes")
+        return Place(
+            runs=runs,
+            experiment=Path((head + marker).format(**names)),
+            checkpoints=Path(template.format(**names)),
+            pattern=glob.escape(template).format(**escaped),
+        )
+    except (KeyError, IndexError, ValueError) as error:
+        raise AmtError(
+            f"repo.checkpoints={template} is no template: {error}",
+            fix=[f"it is made of {', '.join(f'{{{name}}}' for name in _PLACEHOLDERS)}, and {{exp_id}} must be there"],
+            code=USAGE,
+        ) from error
 
 
 def read_runstate(settings: Settings, where: Place, init_from: str) -> RunState:
@@ -77,9 +103,16 @@ def read_runstate(settings: Settings, where: Place, init_from: str) -> RunState:
     last = next((x for x in found if x.path.name == where.last.name), None)
     init, source = _init(settings, where, init_from)
     wanted = {"scratch": None, "resume": last, "warmstart": init}[settings.init.mode]
-    missing = settings.init.mode != "scratch" and (wanted is None or not wanted.whole)
+    missing = settings.init.mode != "scratch" and (wanted is None or not wanted.whole or not wanted.tensors)
     return RunState(
-        where, last, found, init, source, nearby(where, settings.checkpoint.mode or "max") if missing else ()
+        place=where,
+        last=last,
+        found=found,
+        init=init,
+        init_from=source,
+        init_inside=_inside(init.path, where.experiment) if init else None,
+        unused=_unused(settings, where.runs),
+        nearby=nearby(where, settings.checkpoint.mode or "max") if missing else (),
     )
 
 
@@ -87,9 +120,27 @@ def nearby(where: Place, mode: str) -> tuple[Xray, ...]:
     """Whole checkpoints of all experiments of the project: best score first, then those without one, newest first."""
     files = [Path(f) for folder in glob.glob(where.pattern) for f in glob.glob(f"{glob.escape(folder)}/*.ckpt")]
     recent = sorted(files, key=_mtime, reverse=True)[:_MOST_NEARBY]
-    whole = [x for x in map(xray, recent) if x.whole]
+    usable = [x for x in map(xray, recent) if x.whole and x.tensors]
     sign = -1.0 if mode == "max" else 1.0
-    return tuple(sorted(whole, key=lambda x: (x.score is None, sign * (x.score or 0.0))))
+    return tuple(sorted(usable, key=lambda x: math.inf if (score := _score(x)) is None else sign * score))
+
+
+def _score(ray: Xray) -> float | None:
+    return None if ray.score is None or math.isnan(ray.score) else ray.score
+
+
+def _unused(settings: Settings, runs: Path) -> str:
+    names = (f"{settings.exp_id}{number}" for number in count(2))
+    return next(name for name in names if not os.path.lexists(place(settings, runs, name).experiment))
+
+
+def _inside(file: Path, folder: Path) -> Path | None:
+    """The path of `file` within `folder`, through links and "..": of what it leads to, else of itself."""
+    root = os.path.realpath(folder)
+    for path in (Path(os.path.realpath(file)), Path(os.path.realpath(file.parent), file.name)):
+        if path.is_relative_to(root):
+            return path.relative_to(root)
+    return None
 
 
 def _mtime(path: Path) -> float:

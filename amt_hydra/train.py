@@ -11,7 +11,7 @@ from amt_hydra.errors import AmtError
 from amt_hydra.launch.environment import child_environment, free_port, removed
 from amt_hydra.launch.lock import Lock
 from amt_hydra.launch.run import Ended, run
-from amt_hydra.outcome import Outcome, judge
+from amt_hydra.outcome import Outcome, judge, seen
 from amt_hydra.preflight import Preflight
 from amt_hydra.report.data import preflight_data
 from amt_hydra.repository.git import commit, diff
@@ -27,7 +27,8 @@ def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
     with Lock(plan.place.lock) as lock:
         _refuse_if_changed(pre)
         folder = _move_and_record(pre, environ, secrets)
-        env = child_environment(environ, {**plan.env, **_rendezvous(pre)})
+        env = child_environment(environ, {**_rendezvous(pre), **plan.env})
+        before = seen(plan.place)
         launch_settings = subject.settings.launch
         try:
             ended = run(
@@ -42,7 +43,8 @@ def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
         except AmtError as error:
             record.complete(folder, {"verdict": f"not started: {error.message}"}, secrets)
             raise
-        outcome = judge(ended, plan, subject.identity.start_step, subject.settings.checkpoint.mode or "max")
+        mode = "min" if subject.effective("checkpoint.mode") == "min" else "max"
+        outcome = judge(ended, plan.place, subject.identity, mode, before)
         return _completed(outcome, ended, folder, secrets)
 
 
@@ -79,22 +81,22 @@ def _refuse_if_changed(pre: Preflight) -> None:
 def _move_and_record(pre: Preflight, environ: Mapping[str, str], secrets: list[str]) -> Path:
     """Move the experiment aside where the plan says so, and write the record; where that fails, move it back."""
     plan = pre.subject.plan
+    content, files = _content(pre, environ), _files(pre)
+    _move(plan.place.experiment, plan.moved_to)
     try:
+        return record.create(plan.records, content, files, secrets)
+    except BaseException:
         if plan.moved_to is not None:
-            plan.place.experiment.rename(plan.moved_to)
-        return record.create(plan.records, _content(pre, environ), _files(pre), secrets)
-    except OSError as error:
-        raise AmtError(f"{plan.place.experiment} cannot be moved to {plan.moved_to}: {error.strerror}") from error
-    except AmtError:
-        if plan.moved_to is not None:
-            _move_back(plan.place.experiment, plan.moved_to)
+            _move(plan.moved_to, plan.place.experiment)
         raise
 
 
-def _move_back(experiment: Path, moved_to: Path) -> None:
-    for folder in sorted(experiment.glob("**/"), reverse=True):  # only empty ones can be there
-        folder.rmdir()
-    moved_to.rename(experiment)
+def _move(folder: Path, to: Path | None) -> None:
+    try:
+        if to is not None:
+            folder.rename(to)
+    except OSError as error:
+        raise AmtError(f"{folder} cannot be moved to {to}: {error.strerror}") from error
 
 
 def _rendezvous(pre: Preflight) -> dict[str, str]:

@@ -29,7 +29,7 @@ from amt_hydra.checks.setting_checks import (
     SettingReaches,
     ValueFits,
 )
-from amt_hydra.checks.training_checks import BatchDivides, FirstValidation, MonitorLogged, WarmupEnds
+from amt_hydra.checks.training_checks import BatchDivides, FirstValidation, MonitorLogged, RestoredOnResume, WarmupEnds
 
 CHECKS: tuple[type[Check], ...] = (
     IgnoresAreKnown,
@@ -45,6 +45,7 @@ CHECKS: tuple[type[Check], ...] = (
     PresetExists,
     DefaultKept,
     DocumentedDefaults,
+    RestoredOnResume,
     MonitorLogged,
     FirstValidation,
     WarmupEnds,
@@ -65,6 +66,7 @@ def run_checks(subject: Subject) -> tuple[Finding, ...]:
     failed: set[type[Check]] = set()
     for check in CHECKS:
         if failed.intersection(check.requires):
+            failed.add(check)  # so that what depends on this one is skipped too
             continue
         found = list(check().run(subject))
         if any(f.severity == "error" for f in found):

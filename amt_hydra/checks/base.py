@@ -69,6 +69,13 @@ class Subject:
         value = self.effective(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
+    def set_to(self, key: str, value: object) -> str:
+        """How a setting gets another value: a command, or the line to edit where the repository has no flag for it."""
+        channel = self.channels.get(key)
+        if channel is None or channel.carrier is not None or channel.place is None:
+            return self.typed.changed(f"{key}={value}")
+        return f"write {value} at {channel.place}"
+
     def origin(self, key: str) -> Origin:
         """Who decided a setting."""
         return self.decision(key).origin

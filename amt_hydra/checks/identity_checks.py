@@ -1,9 +1,10 @@
 """Identity and checkpoints."""
 
+import shlex
 from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
-from amt_hydra.identity import describe
+from amt_hydra.runstate import describe
 
 
 class IdentityHolds(Check):
@@ -38,13 +39,14 @@ class LastIsCurrent(Check):
         if last.link is not None:
             yield self.warning(
                 f"{last.path} is a link to {last.link}; it breaks when that is pruned",
-                f"cp --remove-destination {last.link} {last.path}",
+                f"cp --remove-destination {shlex.quote(str(last.link))} {shlex.quote(str(last.path))}",
             )
         if newest and last.global_step is not None and (newest.global_step or 0) > last.global_step:
+            quoted = [shlex.quote(str(p)) for p in (last.path, last.path.with_name("last.ckpt.old"), newest.path)]
             yield self.warning(
                 f"last.ckpt is at global_step {last.global_step}, but {describe(newest)} is newer: "
                 f"{(newest.global_step or 0) - last.global_step} steps would be trained again",
-                f"mv {last.path} {last.path}.old && cp {newest.path} {last.path}",
+                f"mv {quoted[0]} {quoted[1]} && cp {quoted[2]} {quoted[0]}",
             )
 
 
@@ -92,7 +94,6 @@ class ExperimentFree(Check):
         if subject.locked:
             yield self.error(
                 f"{subject.settings.exp_id} is being trained: {subject.locked}",
-                "wait for it, or train another experiment: "
-                + subject.typed.changed(f"exp_id={subject.settings.exp_id}2"),
-                f"if it is surely gone: rm {subject.plan.place.lock}",
+                "wait for it, or train another experiment: " + subject.typed.changed(f"exp_id={subject.state.unused}"),
+                f"if it is surely gone: rm {shlex.quote(str(subject.plan.place.lock))}",
             )

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.plan import extra_dest
 from amt_hydra.resolve import auto_workers, loaders, on_cpu
 
 BF16_CAPABILITY = (8, 0)
@@ -42,9 +43,10 @@ class PrecisionFits(Check):
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Judge bf16 and fp16 on what is here."""
-        name, machine = subject.effective("precision.name"), subject.machine
-        if not isinstance(name, str):
+        own, machine = subject.effective("precision.name"), subject.machine
+        if not isinstance(own, str | int):
             return
+        name = str(own)
         if on_cpu(subject.settings, machine):
             if name.startswith("bf16") and not machine.cpu_bf16:
                 yield self.warning(
@@ -54,14 +56,16 @@ class PrecisionFits(Check):
             elif name.startswith("16"):
                 yield self.warning(f"precision {name} on a CPU is slow", subject.typed.changed("precision=fp32"))
             return
-        for gpu in machine.gpus or ():
-            if name.startswith("bf16") and gpu.capability < BF16_CAPABILITY:
-                capability = ".".join(map(str, gpu.capability))
-                yield self.error(
-                    f"precision {name} needs compute capability 8.0; GPU {gpu.index} ({gpu.name}) has {capability}",
-                    subject.typed.changed("precision=fp16"),
-                    subject.typed.changed("precision=fp32"),
-                )
+        devices = subject.settings.ddp.devices
+        used = (machine.gpus or ())[: devices if isinstance(devices, int) else None]
+        old = next((gpu for gpu in used if gpu.capability < BF16_CAPABILITY), None)
+        if old is not None and name.startswith("bf16"):
+            capability = ".".join(map(str, old.capability))
+            yield self.error(
+                f"precision {name} needs compute capability 8.0; GPU {old.index} ({old.name}) has {capability}",
+                subject.typed.changed("precision=fp16"),
+                subject.typed.changed("precision=fp32"),
+            )
 
 
 class WorkersFit(Check):
@@ -82,7 +86,7 @@ class WorkersFit(Check):
             yield self.warning(
                 f"data.num_workers={workers} makes {total} loader processes ({workers} x {ranks} ranks x {per_rank} "
                 f"loaders); the job has {cpus} CPUs ({subject.machine.cpus_source})",
-                subject.typed.changed(f"data.num_workers={fitting}"),
+                subject.set_to("data.num_workers", fitting),
             )
 
 
@@ -100,12 +104,15 @@ class DiskSpace(Check):
         if keep is None or keep < 0 or not sizes:
             return
         there = 0 if subject.plan.moved_to else len(subject.state.found)
-        needed = max(0, keep + 2 - there) * max(sizes)  # the best, last.ckpt, and one while it is being written
+        more = 2 - there  # last.ckpt, and one while it is being written
+        needed = max(0, keep + more) * max(sizes)
         if needed > free:
+            fitting = free // max(sizes) - more
             yield self.error(
                 f"{_mib(needed)} are needed for {keep} checkpoints and last.ckpt of {_mib(max(sizes))} each; "
                 f"{_mib(free)} are free in {subject.plan.place.checkpoints}",
-                subject.typed.changed("checkpoint.save_top_k=1"),
+                f"make room for {_mib(needed - free)}",
+                *([subject.set_to("checkpoint.save_top_k", fitting)] if fitting > 0 else []),
             )
 
 
@@ -119,15 +126,15 @@ class FoldersWritable(Check):
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Ask for the nearest folder that exists."""
-        for key, folder in (
-            ("paths.outputs", subject.settings.paths.outputs),
-            ("checkpoints", subject.plan.place.checkpoints),
-        ):
+        outputs, checkpoints = subject.settings.paths.outputs, subject.plan.place.checkpoints
+        for key, folder in (("paths.outputs", outputs), ("checkpoints", checkpoints)):
             existing = next(p for p in (folder, *folder.parents) if os.path.lexists(p))
+            way = f"make {existing} a folder that you can write to"
+            ways = [way, "paths.outputs=<another folder>"] if folder.is_relative_to(outputs) else [way]
             if not existing.is_dir():
-                yield self.error(f"{key}: {existing} is in the way: it is no folder", "paths.outputs=<another folder>")
+                yield self.error(f"{key}: {existing} is in the way: it is no folder", *ways)
             elif not os.access(existing, os.W_OK | os.X_OK):
-                yield self.error(f"{key}: {existing} cannot be written to", "paths.outputs=<another folder>")
+                yield self.error(f"{key}: {existing} cannot be written to", *ways)
 
 
 class InterpreterRuns(Check):
@@ -153,13 +160,18 @@ class WandbReady(Check):
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Judge by the environment that the job will have."""
         wandb, kind = subject.machine.wandb, subject.settings.logger.kind
-        if wandb.mode != "online" or wandb.credentials:
+        if _wandb_mode(subject) != "online":
+            return
+        if wandb.credentials:
+            if wandb.problem:
+                yield self.warning(f"W&B may refuse to start: {wandb.problem}", _offline(subject))
             return
         if "logger.kind" not in subject.channels or subject.channels["logger.kind"].carrier is None:
             yield self.warning(
                 f"no W&B credentials ({wandb.source}), and this repository was not found to have a CSV logger: it may "
                 "end at its start",
-                f"WANDB_MODE=offline {subject.typed}",
+                "wandb login",
+                _offline(subject),
             )
         elif kind == "wandb":
             yield self.warning(
@@ -169,6 +181,19 @@ class WandbReady(Check):
             )
         else:
             yield self.info(f"no W&B credentials ({wandb.source}): metrics go to metrics.csv")
+
+
+def _wandb_mode(subject: Subject) -> object:
+    """online, offline or disabled: a flag counts for more than the environment does."""
+    flags = {extra_dest(name): value for name, value in subject.settings.extra.flags.items()}
+    return flags.get("wandb_mode") or subject.machine.wandb.mode
+
+
+def _offline(subject: Subject) -> str:
+    """Upstream's own flag where there is one: there the variable is ignored."""
+    if subject.repository.flag("wandb_mode"):
+        return subject.typed.changed("extra.flags.wandb_mode=offline")
+    return f"WANDB_MODE=offline {subject.typed}"
 
 
 def _mib(size: int) -> str:

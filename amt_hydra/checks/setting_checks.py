@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.documented import documented
 from amt_hydra.errors import nearest
-from amt_hydra.plan import Unkept, differs
+from amt_hydra.plan import differs
+from amt_hydra.unkept import Unkept
+
+_NAME_MEANS = "name its means in conf/repo/<kind>.yaml"
 
 
 class SettingReaches(Check):
@@ -20,7 +23,8 @@ class SettingReaches(Check):
         """Report each that does not."""
         for lost in _unkept(subject, "unreached"):
             if lost.asked:
-                yield self.error(f"{lost.key}={lost.value}: {lost.message}", lost.fix)
+                way = f"leave it to the repository: {subject.typed.changed(lost.fix)}"
+                yield self.error(f"{lost.key}={lost.value}: {lost.message}", way)
 
 
 class DefaultKept(Check):
@@ -31,7 +35,7 @@ class DefaultKept(Check):
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Report each."""
-        for lost in _unkept(subject, "unreached"):
+        for lost in (*_unkept(subject, "unreached"), *_unkept(subject, "misfit")):
             if not lost.asked:
                 yield self.warning(f"documented default {lost.key}={lost.value} is not kept: {lost.message}")
 
@@ -47,7 +51,8 @@ class ValueFits(Check):
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Report each that does not fit."""
         for lost in _unkept(subject, "misfit"):
-            yield self.error(f"{lost.key}={lost.value}: {lost.message}")
+            if lost.asked:
+                yield self.error(f"{lost.key}={lost.value}: {lost.message}")
 
 
 class FeatureImplemented(Check):
@@ -62,7 +67,7 @@ class FeatureImplemented(Check):
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Report each that is not found."""
         for lost in _unkept(subject, "feature"):
-            yield self.error(f"{lost.key}=true: {lost.message}", lost.fix, "name its means in conf/repo/<kind>.yaml")
+            yield self.error(f"{lost.key}=true: {lost.message}", subject.typed.changed(lost.fix), _NAME_MEANS)
 
 
 class ExtraFlagExists(Check):
@@ -74,9 +79,13 @@ class ExtraFlagExists(Check):
     ignorable = False
 
     def run(self, subject: Subject) -> Iterator[Finding]:
-        """Report each that does not."""
+        """Report each that does not, and each that train.py parses and never reads."""
         for lost in _unkept(subject, "flag"):
             yield self.error(f"{lost.key}: {lost.message}", lost.fix)
+        for lost in _unkept(subject, "dead"):
+            yield self.warning(
+                f"{lost.key}: {lost.message}, so it has no effect", subject.typed.changed(drop=[lost.key])
+            )
 
 
 class PresetExists(Check):
@@ -85,8 +94,6 @@ class PresetExists(Check):
     A name that is not dies late, after the start-up.
     """
 
-    ignorable = False
-
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Look the name up, and propose the nearest."""
         name, presets = subject.settings.data_presets.name, subject.repository.presets
@@ -94,7 +101,8 @@ class PresetExists(Check):
             return
         close = nearest(name, list(presets))
         fix = f"did you mean data_presets={close}?" if close else f"there are: {', '.join(sorted(presets)) or 'none'}"
-        yield self.error(f"data_presets={name}: {subject.repository.presets_file} has no such preset", fix)
+        where = subject.repository.presets_file or "the repository (it has no data_presets.py)"
+        yield self.error(f"data_presets={name}: {where} has no such preset", fix)
 
 
 class DocumentedDefaults(Check):
@@ -105,8 +113,9 @@ class DocumentedDefaults(Check):
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Report each that differs."""
+        named = {lost.key for lost in subject.plan.unkept}  # with all there is to say, by other checks
         for decision in subject.plan.decisions:
-            if differs(decision):
+            if differs(decision) and decision.key not in named:
                 entry = documented()[decision.key]
                 value = decision.value if decision.value is not None else decision.own
                 who = f"{decision.origin.who}: {decision.origin.where}"

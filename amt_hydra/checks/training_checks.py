@@ -6,6 +6,8 @@ from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.errors import nearest
 from amt_hydra.repository import logs
 from amt_hydra.resolve import batch_part
+from amt_hydra.schema import leaves
+from amt_hydra.settings import Settings
 
 
 class MonitorLogged(Check):
@@ -22,10 +24,29 @@ class MonitorLogged(Check):
             return
         known = [*repository.metrics, *repository.strings]
         close = nearest(monitor, known)
+        way = f"{close} is, at {_place(subject, close)}: {subject.set_to('checkpoint.monitor', close)}" if close else ""
         yield self.warning(
-            f"checkpoint.monitor={monitor} is logged nowhere in {repository.train.parent}",
-            f"did you mean checkpoint.monitor={close}? ({_place(subject, close)})" if close else "check its spelling",
+            f"checkpoint.monitor={monitor} is logged nowhere in {repository.train.parent}", way or "check its spelling"
         )
+
+
+class RestoredOnResume(Check):
+    """A setting that a resume brings back from the checkpoint is not given anew.
+
+    Lightning restores optimizer and schedule: a learning rate given on a resume is shown everywhere and has no effect.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Name each that was asked for."""
+        if subject.identity.actual != "resume":
+            return
+        for key, leaf in leaves(Settings).items():
+            decision = subject.decision(key)
+            if leaf.meta.get("kind") == "restored" and decision.origin.asked and decision.value is not None:
+                way = [f"leave it out: {subject.typed.changed(drop=[key])}"] if subject.typed.sets(key) else []
+                yield self.warning(
+                    f"{key}={decision.value} has no effect on a resume: it comes back from last.ckpt", *way
+                )
 
 
 class FirstValidation(Check):
@@ -42,7 +63,7 @@ class FirstValidation(Check):
             yield self.warning(
                 f"val_interval={interval} batches is beyond the end of the run ({batches} batches): no validation, and "
                 "no checkpoint ranked by the monitor",
-                subject.typed.changed(f"val_interval={max(1, batches // 4)}"),
+                subject.set_to("val_interval", max(1, batches // 4)),
             )
 
 
@@ -58,7 +79,7 @@ class WarmupEnds(Check):
         if warmup is not None and steps is not None and 0 < steps <= warmup:
             yield self.warning(
                 f"optimizer.warmup_steps={warmup} is not below max_steps={steps}: the run never leaves the warm-up",
-                subject.typed.changed(f"optimizer.warmup_steps={steps // 10}"),
+                subject.set_to("optimizer.warmup_steps", steps // 10),
             )
 
 
@@ -76,8 +97,8 @@ class BatchDivides(Check):
             below = max(1, local // sub) * sub
             yield self.error(
                 f"batch.local={local} is no multiple of batch.sub={sub}",
-                subject.typed.changed(f"batch.local={below}"),
-                subject.typed.changed(f"batch.sub={_divisor(local, sub)}"),
+                subject.set_to("batch.local", below),
+                subject.set_to("batch.sub", _divisor(local, sub)),
             )
 
 

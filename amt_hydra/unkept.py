@@ -1,0 +1,80 @@
+"""Settings that do not reach the repository as they stand, and why. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from amt_hydra.errors import nearest
+from amt_hydra.mapping import Channel, is_dead
+from amt_hydra.origins import Origin
+from amt_hydra.repository.facts import Flag, Repository
+
+# Settings that we act on ourselves, so that nothing of them has to reach the repository.
+_OURS = ("repo.", "init.", "ddp.accelerator", "launch.", "paths.", "checks.", "extra.")
+# Values that say "nothing special": no means is needed for them, and a setting that knows no null returns to them.
+_NEUTRAL: Mapping[str, object] = {"ddp.nodes": 1, "ddp.devices": 1}
+_PLAIN: Mapping[str, str] = {"ddp.nodes": "1", "ddp.devices": "auto", "logger.kind": "auto"}
+_SWITCHES = ("features.", "debug.")  # off is what they are without any means
+
+
+@dataclass(frozen=True, slots=True)
+class Unkept:
+    """A setting that does not reach the repository as it stands."""
+
+    kind: Literal["unreached", "misfit", "feature", "flag", "dead"]
+    key: str
+    value: object
+    asked: bool
+    """The user asked for it; otherwise it is a documented default, or what this machine made of one."""
+    message: str
+    fix: str = ""
+    """An override that ends it, or words."""
+
+
+def is_default(origin: Origin | None) -> bool:
+    """Whether a value is a documented default, or what this machine made of one: it is a convention, and no wish."""
+    return origin is not None and origin.who in ("documented", "machine")
+
+
+def unreached(
+    key: str, value: Any, origin: Origin | None, channels: Mapping[str, Channel], repository: Repository
+) -> Unkept | None:
+    """What is wrong with a setting for which the repository has no means; None where nothing is."""
+    if value is None or key.startswith(_OURS) or _NEUTRAL.get(key) == value or origin is None:
+        return None
+    if value is False and key.startswith(_SWITCHES):
+        return None
+    if key.startswith("features."):
+        return Unkept("feature", key, value, True, "the repository was not found to implement it", f"{key}=false")
+    channel = channels.get(key)
+    if channel and same(value, channel.current):
+        return None
+    if origin.who == "machine" and key in _PLAIN:
+        return None  # the repository counts the GPUs and looks for credentials itself
+    if not (origin.asked or is_default(origin)):
+        return None
+    fix = "false" if key.startswith(_SWITCHES) else _PLAIN.get(key, "null")
+    return Unkept("unreached", key, value, origin.asked, _why_unreached(key, channels, repository), f"{key}={fix}")
+
+
+def _why_unreached(key: str, channels: Mapping[str, Channel], repository: Repository) -> str:
+    name, channel = key.rpartition(".")[2], channels.get(key)
+    dead = [f for f in repository.flags if f.dest == name and is_dead(f)]
+    owned = {c.flag.dest for c in channels.values() if c.flag}
+    close = nearest(name, [f.dest for f in repository.flags if f not in dead and f.dest not in owned])
+    flag = repository.flag(close) if close else None
+    hint = f" (dead: {flag_name(dead[0])} at {dead[0].place} is read nowhere)" if dead else ""
+    hint += f"; the nearest flag is {flag_name(flag)} at {flag.place}" if flag else ""
+    if channel and channel.stands:
+        return f"it has no flag there: {channel.current} stands at {channel.place}{hint}"
+    return f"no flag or variable of the repository takes it{hint}"
+
+
+def same(value: object, own: object) -> bool:
+    """Whether the repository's own value is what is wanted; names are compared in lower case, as this family does."""
+    return value == own or str(value).lower() == str(own).lower()
+
+
+def flag_name(flag: Flag) -> str:
+    """What a flag is called on train.py's command line."""
+    return flag.option or flag.dest
