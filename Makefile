@@ -22,7 +22,7 @@ train: $(READY) ## train the bundled melody transcriber, from scratch
 	$(BIN)/python -m amt_hydra repo=reference exp_id=first init.overwrite=true
 
 test: $(READY) ## the whole test suite
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: $(READY) ## ruff
 	$(BIN)/ruff check .

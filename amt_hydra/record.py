@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -31,24 +31,34 @@ def create(records: Path, content: Mapping[str, Any], files: Mapping[str, str], 
     It appears under its name with everything in it. Raises AmtError where it cannot be written; nothing is left then.
     """
     known = list(secrets)
-    made = [folder for folder in (records, *records.parents) if not folder.exists()]
     draft: Path | None = None
+    with no_empty_folders(records):
+        try:
+            records.mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=records))
+            draft.chmod(0o755)
+            _write(draft / FILE, _json(content, known))
+            for name, text in files.items():
+                _write(draft / name, redact(text, known))
+            return _place(draft, records)
+        except BaseException as error:
+            if draft is not None:
+                shutil.rmtree(draft, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise _unwritable(records, error) from error
+            raise
+
+
+@contextlib.contextmanager
+def no_empty_folders(folder: Path) -> Iterator[None]:
+    """Where an error comes out of the block, take away the folders that were made in it up to `folder`, if empty."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        records.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=records))
-        draft.chmod(0o755)
-        _write(draft / FILE, _json(content, known))
-        for name, text in files.items():
-            _write(draft / name, redact(text, known))
-        return _place(draft, records)
-    except BaseException as error:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)
-        for folder in made:
+        yield
+    except BaseException:
+        for path in missing:
             with contextlib.suppress(OSError):  # never made, or another launch is in it by now
-                folder.rmdir()
-        if isinstance(error, OSError):
-            raise _unwritable(records, error) from error
+                path.rmdir()
         raise
 
 

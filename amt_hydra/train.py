@@ -24,7 +24,7 @@ def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
     """Run train.py as planned. Returns how it ended and the record folder; raises AmtError where it did not start."""
     subject, plan = pre.subject, pre.subject.plan
     secrets = record.secrets_of(environ)
-    with Lock(plan.place.lock) as lock:
+    with record.no_empty_folders(plan.place.lock.parent), Lock(plan.place.lock) as lock:
         _refuse_if_changed(pre)
         folder = _move_and_record(pre, environ, secrets)
         env = child_environment(environ, {**_rendezvous(pre), **plan.env})
