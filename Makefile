@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help train test lint types docs bench clean
+.PHONY: help train test lint types docs bench lowest clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -40,5 +40,10 @@ bench: $(READY) ## speed and memory, as ratios within one run
 	$(BIN)/python bench/bench_plan.py
 	$(BIN)/python bench/bench_checkpoint.py
 
+lowest: ## the tests with the lowest versions that pyproject.toml admits
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt --editable '.[dev]'
+	.venv-lowest/bin/pytest -n 2 --dist loadfile
+
 clean: ## remove the virtual environment; outputs/ stays
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-lowest

@@ -1,0 +1,64 @@
+"""README says what is so: its commands parse and compose, its tables are complete, its links lead somewhere."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from amt_hydra.compose import compose
+from amt_hydra.conf_path import shipped
+from amt_hydra.line import parse
+from amt_hydra.preflight import typed_settings
+from amt_hydra.verbs import VERBS
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROGRAM = "python -m amt_hydra"
+COMMANDS = sorted(set(re.findall(rf"^    (?:\$ )?(?:\w+=\S+ )?{PROGRAM}(.*)$", README, re.MULTILINE)))
+
+
+def table(heading: str) -> dict[str, str]:
+    """The rows of the first table below a heading: first cell to second."""
+    rows = re.findall(r"^\| (.+?) \| (.+?) \|$", README.partition(f"## {heading}")[2], re.MULTILINE)
+    first = next(i for i, row in enumerate(rows) if row[0] == "---")
+    found = {}
+    for name, text in rows[first + 1 :]:
+        if name in ("verb", "group"):
+            break
+        found[name] = text
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_parses_and_composes(command: str, tmp_path: Path) -> None:
+    line = parse(shlex.split(command))
+    assert line.verb in VERBS
+    typed_settings(compose(line.words, [shipped()]), tmp_path)
+
+
+def test_the_commands_were_found() -> None:
+    assert len(COMMANDS) > 4
+    assert any("init=warmstart precision=bf16" in command for command in COMMANDS)
+
+
+def test_the_table_of_verbs_is_complete() -> None:
+    assert {name.strip("`").split("`")[0].split(" ")[0] for name in table("Verbs")} == set(VERBS)
+
+
+def test_the_table_of_groups_is_the_conf_tree() -> None:
+    listed = {
+        name.strip("`"): set(re.findall(r"`([\w]+)`", text)) for name, text in table("Groups and settings").items()
+    }
+    tree = {d.name: {f.stem for f in d.glob("*.yaml")} for d in shipped().iterdir() if d.is_dir()}
+    assert listed == tree
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))))
+def test_every_link_leads_somewhere(target: str) -> None:
+    assert (ROOT / target).exists()
+
+
+@pytest.mark.parametrize("name", re.findall(r"^    make (\w+)", README, re.MULTILINE))
+def test_every_make_target_is_there(name: str) -> None:
+    assert re.search(rf"^{name}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
