@@ -1,15 +1,14 @@
 """The command line: one way in, one handler for every end."""
 
+import contextlib
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amt_hydra import __version__
-from amt_hydra.errors import BUG, INTERRUPTED, REFUSED, USAGE, AmtError
+from amt_hydra.errors import BUG, INTERRUPTED, REFUSED, USAGE, AmtError, of_a_stream
 from amt_hydra.line import Line, parse, takes_paths
 
 if TYPE_CHECKING:
@@ -27,10 +26,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)  # or the interpreter complains at its end
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(nowhere, stream.fileno())
-        return _BROKEN_PIPE
+        return _without_streams(_BROKEN_PIPE)
+    except OSError as error:
+        with contextlib.suppress(OSError):  # stderr may lead to the same disk
+            _refuse(AmtError(f"the output cannot be written: {error.strerror}"), json=False)
+            sys.stderr.flush()
+        return _without_streams(REFUSED)
+
+
+def _without_streams(code: int) -> int:
+    """Give up what is still to be written, or the interpreter complains at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
+    return code
 
 
 def _make_streams_safe() -> None:
@@ -51,9 +60,9 @@ def _guarded(words: list[str]) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        raise
     except Exception as error:  # the one place where a bug of ours becomes a message
+        if of_a_stream(error):
+            raise
         return _bug(error, words)
 
 
@@ -95,7 +104,7 @@ def _plan_or_train(line: Line) -> int:
     from amt_hydra.preflight import preflight
     from amt_hydra.report import console
 
-    pre = preflight(Typed(line.verb, line.words, line.config_dir), line.config_dir, os.environ, _cwd())
+    pre = preflight(Typed(line.verb, line.words, line.config_dir), os.environ, _cwd())
     unasked = line.verb == "train" and line.bare and pre.located.discovered
     if line.json and (line.verb == "plan" or pre.stopped or unasked):
         _print_plan_json(pre)
@@ -106,8 +115,9 @@ def _plan_or_train(line: Line) -> int:
             console.show_refused(pre, console.console(stderr=True))
         return REFUSED
     if unasked:
-        print(f"nothing was started: {pre.located.root} was merely found. Give one setting to train, e.g. exp_id=base")
-        return 0
+        text = f"nothing was started: {pre.located.root} was merely found. Give one setting to train, e.g. exp_id=base"
+        print(text, file=sys.stderr)  # stdout is the plan's: with --json one document
+        return USAGE  # a job must not end well having trained nothing
     return 0 if line.verb == "plan" else _train(line, pre)
 
 
@@ -130,9 +140,9 @@ def _train(line: Line, pre: "Preflight") -> int:
 def _print_plan_json(pre: "Preflight") -> None:
     import json
 
-    from amt_hydra.report.data import plain, preflight_data
+    from amt_hydra.report.data import preflight_data
 
-    print(json.dumps(plain(preflight_data(pre)), indent=2))
+    print(json.dumps(preflight_data(pre), indent=2))
 
 
 def _hydra(line: Line) -> int:
@@ -168,11 +178,16 @@ def _bug(error: Exception, words: list[str]) -> int:
 
 
 def _log(error: Exception, words: list[str]) -> str:
-    from amt_hydra.overrides import looks_secret
+    import tempfile
+    import traceback
 
-    shown = [f"{key}=…" if looks_secret(key := word.partition("=")[0]) else word for word in words]
+    from amt_hydra.overrides import carries_secret
+    from amt_hydra.record import redact, secrets_of
+
+    pairs = [word.partition("=") for word in words]
+    shown = [f"{key}=…" if carries_secret(key, value) else key + equals + value for key, equals, value in pairs]
     head = f"amt_hydra {__version__}, Python {sys.version}\n{shown}\n\n"
-    text = head + "".join(traceback.format_exception(error))
+    text = redact(head + "".join(traceback.format_exception(error)), secrets_of(os.environ))
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="amt_hydra-bug-", suffix=".log", delete=False, encoding="utf-8", errors="backslashreplace"

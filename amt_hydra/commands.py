@@ -5,13 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 PROGRAM = "python -m amt_hydra"
-# The key that an option of the group sets: typed beside it, it would win over the new option.
-_SET_BY_GROUP: Mapping[str, str] = {
+SET_BY_GROUP: Mapping[str, str] = {
     "init": "init.mode",
     "precision": "precision.name",
+    "optimizer": "optimizer.name",
+    "data_presets": "data_presets.name",
     "logger": "logger.kind",
     "ddp": "ddp.accelerator",
 }
+"""The key that an option of the group sets: set by itself, beside the option, it wins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Typed:
     def changed(self, *new: str, drop: Sequence[str] = ()) -> str:
         """The same command with overrides replaced or added, and those of the keys in `drop` left out."""
         keys = {_key(word) for word in new} | set(drop)
-        keys |= {_SET_BY_GROUP[key] for key in keys & _SET_BY_GROUP.keys()}
+        keys |= {SET_BY_GROUP[key] for key in keys & SET_BY_GROUP.keys()}
         return self._render([*(w for w in self.words if _key(w) not in keys), *new])
 
     def sets(self, key: str) -> bool:

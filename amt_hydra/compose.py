@@ -10,7 +10,7 @@ from typing import Any
 
 from amt_hydra.conf_path import groups, shipped
 from amt_hydra.documented import documented
-from amt_hydra.errors import USAGE, AmtError, nearest
+from amt_hydra.errors import USAGE, AmtError, nearest, of_a_stream
 from amt_hydra.layers import layers
 from amt_hydra.origins import Origin, origins
 from amt_hydra.overrides import prepare
@@ -26,12 +26,10 @@ class Composed:
     """Per dotted key, who decided its value."""
     choices: Mapping[str, str | None]
     """Per config group, the chosen option."""
-    overrides: tuple[str, ...]
-    """As typed."""
 
 
 def register(dirs: Sequence[Path]) -> None:
-    """Tell Hydra where to look besides the shipped configs, and of the resolver and the presets' source."""
+    """Tell Hydra where to look besides the shipped configs, and of the resolvers and the presets' source."""
     from hydra.core.config_search_path import ConfigSearchPath
     from hydra.core.plugins import Plugins
     from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -52,6 +50,7 @@ def register(dirs: Sequence[Path]) -> None:
     plugins.register(UserConfigs)
     plugins.register(PresetSource)
     OmegaConf.register_new_resolver("documented", lambda key: documented()[key].value, replace=True)
+    OmegaConf.register_new_resolver("environment", lambda name, other: os.environ.get(name) or other, replace=True)
 
 
 def compose(words: Sequence[str], dirs: Sequence[Path]) -> Composed:
@@ -70,7 +69,7 @@ def compose(words: Sequence[str], dirs: Sequence[Path]) -> Composed:
         raw = _plain(OmegaConf.to_container(config, resolve=False))
     found = origins(raw, merged, prepared, os.environ)
     tree = _resolved(config, found)
-    return Composed(tree, found, {g: c for g, c in choices.items() if not g.startswith("hydra/")}, tuple(words))
+    return Composed(tree, found, {g: c for g, c in choices.items() if not g.startswith("hydra/")})
 
 
 def _resolved(config: Any, found: Mapping[str, Origin]) -> Mapping[str, Any]:
@@ -102,9 +101,9 @@ def explained(words: Sequence[str]) -> Iterator[None]:
 
     try:
         yield
-    except BrokenPipeError:
-        raise
     except (HydraException, OmegaConfBaseException, YAMLError, ValueError, OSError) as error:
+        if of_a_stream(error):
+            raise
         raise _explain(error, words) from error
 
 

@@ -1,5 +1,6 @@
 """Exit codes, and the one exception that carries a message for the user."""
 
+import errno
 from collections.abc import Sequence
 
 # The codes follow sysexits(3); anything else is train.py's own (128 + n for a signal).
@@ -22,6 +23,12 @@ class AmtError(Exception):
         self.message = message
         self.fix = tuple(fix)
         self.code = code
+
+
+def of_a_stream(error: BaseException) -> bool:
+    """Whether stdout or stderr failed: its reader went away, its disk is full. A file's error names the file."""
+    numbers = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return isinstance(error, OSError) and error.filename is None and error.errno in numbers
 
 
 def nearest(name: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:

@@ -3,13 +3,12 @@
 Three facts decide: AMT_FORCE_SCRATCH, whether last.ckpt lies in the experiment's folder, and --init-ckpt.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from amt_hydra.checkpoint import Xray
-from amt_hydra.commands import Typed
-from amt_hydra.refusals import FORCE_SCRATCH, Facts, Refusal, refuse
+from amt_hydra.refusals import FORCE_SCRATCH, Facts, Refusal, Ways, refuse
 from amt_hydra.runstate import describe
 from amt_hydra.settings import Mode
 
@@ -32,7 +31,7 @@ class Identity:
     """global_step it starts at."""
     aside: bool = False
     """The experiment's folder is moved aside first."""
-    said: tuple[str, ...] = field(default=())
+    said: tuple[str, ...] = ()
     """What the user is told aloud."""
 
 
@@ -45,8 +44,9 @@ def table(forced: bool, last: bool, init: bool) -> Actual:
     return "warmstart" if init else "scratch"
 
 
-def decide(facts: Facts, typed: Typed) -> Identity:
-    """Work out the identity; a refusal in it means that the run must not start."""
+def decide(ways: Ways) -> Identity:
+    """Work out the identity from the facts; a refusal in it, with its ways out, means that the run must not start."""
+    facts = ways.facts
     mode, state = facts.settings.init.mode, facts.state
     aside = _moves_aside(facts)
     given = facts.settings.init.ckpt is not None or (mode == "warmstart" and state.init is not None)
@@ -57,7 +57,7 @@ def decide(facts: Facts, typed: Typed) -> Identity:
         aside=aside,
         said=tuple(_said(facts, aside)),
     )
-    refusal = refuse(facts, typed)
+    refusal = refuse(ways)
     if refusal:
         return replace(identity, refusal=refusal)
     if mode == "resume" and state.last is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from amt_hydra.conf_path import PRESETS, shipped
 from amt_hydra.documented import yaml_loader
+from amt_hydra.schema import flatten
 
 _PACKAGE = re.compile(r"^\s*#\s*@package\s+(\S+)", re.MULTILINE)
 
@@ -23,6 +24,16 @@ class Layer:
     content: Mapping[str, Any]
     file: Path | None
     """None for a shipped config."""
+
+    @property
+    def name(self) -> str:
+        """As it is chosen on a command line."""
+        return f"{self.group}={self.option}" if self.group else "conf/config.yaml"
+
+    def values(self) -> Iterator[tuple[str, Any]]:
+        """What it says, by dotted key."""
+        content = {k: v for k, v in self.content.items() if k != "defaults"}
+        return flatten(content, f"{self.package}." if self.package else "")
 
 
 def layers(loader: Any, choices: Mapping[str, str | None], overrides: Sequence[str]) -> list[Layer]:

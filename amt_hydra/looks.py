@@ -8,7 +8,7 @@ from pathlib import Path
 from amt_hydra.checkpoint import Xray, xray
 from amt_hydra.conf_path import bundled_repository
 from amt_hydra.errors import REFUSED, USAGE, AmtError
-from amt_hydra.repository import Computed, Flag, Repository, locate, read
+from amt_hydra.repository import Computed, Flag, Located, Repository, locate, read
 from amt_hydra.schema import absolute
 
 
@@ -18,13 +18,18 @@ def checkpoint(paths: Sequence[str], json: bool) -> int:
 
     if not paths:
         raise AmtError("checkpoint needs a path", fix=["python -m amt_hydra checkpoint PATH.ckpt"], code=USAGE)
-    rays = [xray(absolute(p, Path()).absolute()) for p in paths]
+    rays = [xray(_path(p)) for p in paths]
     if json:
         print(json_module.dumps([xray_data(r) for r in rays], indent=2))
     else:
         for ray in rays:
             _show_xray(ray)
     return 0 if all(r.whole for r in rays) else REFUSED
+
+
+def _path(text: str) -> Path:
+    """The path that `text` names; the folder one stands in counts only where it has to: it may be gone."""
+    return absolute(text, Path()).absolute()
 
 
 def _show_xray(ray: Xray) -> None:
@@ -64,19 +69,22 @@ def _elements(shape: Sequence[int]) -> int:
 
 def inspect(paths: Sequence[str], environ: Mapping[str, str], json: bool) -> int:
     """Show what a repository really accepts: the one at the path, else the one that a run would take."""
-    from amt_hydra.report.data import repository_data
+    from amt_hydra.report.data import plain
     from amt_hydra.repository.git import commit
 
     if len(paths) > 1:
         raise AmtError(f"inspect takes one path, not {len(paths)}", code=USAGE)
-    located = locate("auto", paths[0] if paths else None, environ, bundled_repository())
+    if paths:
+        located = Located(_path(paths[0]), "PATH", discovered=False)
+    else:
+        located = locate("auto", None, environ, bundled_repository())
     repository = read(located.root)
     revision, dirty = commit(repository.root)
     if json:
-        data = {**repository_data(repository), "why": located.why, "commit": revision, "dirty": dirty}
+        data = {**plain(repository), "why": located.why, "commit": revision, "dirty": dirty}
         print(json_module.dumps(data, indent=2))
     else:
-        _show_repository(repository, "PATH" if paths else located.why, _revision(revision, dirty))
+        _show_repository(repository, located.why, _revision(revision, dirty))
     return 0
 
 

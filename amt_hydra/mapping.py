@@ -174,11 +174,11 @@ def _number(value: object) -> float:
 
 
 def _whole_number(value: object) -> int:
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        with contextlib.suppress(ValueError, OverflowError):  # "x", NaN, infinity
-            number = int(value)
-            if isinstance(value, str) or number == value:
-                return number
+    with contextlib.suppress(ValueError, OverflowError):  # "x", NaN, infinity
+        if isinstance(value, str):  # 1e5 is one too; digits alone are read to the last
+            value = int(value) if value.lstrip("+-").isdecimal() else float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and int(value) == value:
+            return int(value)
     raise ValueError("takes a whole number")
 
 

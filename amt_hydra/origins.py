@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from amt_hydra.commands import SET_BY_GROUP
 from amt_hydra.documented import documented
+from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.layers import Layer
 from amt_hydra.schema import MISSING, flatten
 
 Who = Literal["documented", "default", "experiment", "override", "environment", "repository", "machine"]
 
-_ENVIRONMENT = re.compile(r"\$\{oc\.env:(\w+)")
+_ENVIRONMENT = re.compile(r"\$\{(?:oc\.env|environment):(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +38,15 @@ class Origin:
 def origins(
     raw: Mapping[str, Any], layers: Sequence[Layer], overrides: Sequence[str], environ: Mapping[str, str]
 ) -> dict[str, Origin]:
-    """Per dotted key of `raw`, the unresolved values, its origin: the last layer that names it, or an override."""
+    """Per dotted key of `raw`, the unresolved values, its origin: the last layer that names it, or an override.
+
+    Raises AmtError where an experiment takes back what an option given on the command line says.
+    """
     words = {word.lstrip("+~").partition("=")[0] for word in overrides}
     groups = {layer.group for layer in layers if layer.group}
-    first_choice = _defaults(layers[0].content)
-    found: dict[str, Origin] = {}
-    for layer in layers:
-        who = _who_chose(layer, words & groups, first_choice)
-        where = f"{layer.group}={layer.option}" if layer.group else "conf/config.yaml"
-        content = {k: v for k, v in layer.content.items() if k != "defaults"}
-        for key, value in flatten(content, f"{layer.package}." if layer.package else ""):
-            if value != MISSING:  # a value that is still to be given takes none away
-                found[key] = Origin(who, where, layer.file)
     given = words - groups
+    found = _by_layer(layers, words & groups)
+    _refuse_taken_back(layers, words)
     result = {}
     for key, value in flatten(raw):
         if key in given or any(key.startswith(f"{name}.") for name in given):
@@ -56,6 +54,33 @@ def origins(
         elif key in found:
             result[key] = _sharpen(key, value, found[key], environ)
     return result
+
+
+def _by_layer(layers: Sequence[Layer], by_user: set[str]) -> dict[str, Origin]:
+    first_choice = _defaults(layers[0].content)
+    found = {}
+    for layer in layers:
+        who = _who_chose(layer, by_user, first_choice)
+        for key, value in layer.values():
+            if value != MISSING:  # a value that is still to be given takes none away
+                found[key] = Origin(who, layer.name, layer.file)
+    return found
+
+
+def _refuse_taken_back(layers: Sequence[Layer], words: set[str]) -> None:
+    """An experiment that sets init.mode by its key wins over init=resume: whoever typed that must be told."""
+    said = [(layer, dict(layer.values())) for layer in layers]
+    for layer, content in said:
+        key = SET_BY_GROUP.get(layer.group, "")
+        if layer.group not in words or key in words or key not in content:
+            continue
+        winner, value = next((x, c[key]) for x, c in reversed(said) if key in c)
+        if value != content[key]:
+            raise AmtError(
+                f"{layer.name} was given, but {winner.name} in {winner.file or 'conf'} sets {key}={value}, and wins",
+                fix=[f"give the key too: {key}={content[key]}", f"take {key} out of it"],
+                code=USAGE,
+            )
 
 
 def _defaults(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +98,7 @@ def _who_chose(layer: Layer, by_user: set[str], first: Mapping[str, Any]) -> Who
 
 def _sharpen(key: str, value: Any, origin: Origin, environ: Mapping[str, str]) -> Origin:
     """A default may be a documented one, and any value may come from the environment."""
-    if isinstance(value, str) and (name := _ENVIRONMENT.search(value)) and name[1] in environ:
+    if isinstance(value, str) and (name := _ENVIRONMENT.search(value)) and environ.get(name[1]):
         return Origin("environment", name[1])
     entry = documented().get(key)
     if origin.who == "default" and entry and value in (entry.value, f"${{documented:{key}}}"):

@@ -27,6 +27,8 @@ class Outcome:
     """Best monitored value among the checkpoints kept."""
     best_checkpoint: Path | None
     seconds: float
+    resumable: bool
+    """last.ckpt is there, and whole."""
 
 
 def seen(place: Place) -> Mapping[Path, tuple[int, int]]:
@@ -58,7 +60,15 @@ def judge(ended: Ended, place: Place, identity: Identity, mode: str, before: Map
         code, verdict = TRAINED_NOTHING, f"train.py ended with exit code 0, but trained nothing beyond step {start}"
     else:
         code, verdict = 0, f"trained steps {start} to {reached}" + (f"; best is {describe(top)}" if top else "")
-    return Outcome(code, verdict, reached, top.score if top else None, top.path if top else None, ended.seconds)
+    return Outcome(
+        code=code,
+        verdict=verdict,
+        step=reached,
+        best=top.score if top else None,
+        best_checkpoint=top.path if top else None,
+        seconds=ended.seconds,
+        resumable=any(x.path == place.last and x.whole for x in found),
+    )
 
 
 def _last_step(file: Path) -> int | None:

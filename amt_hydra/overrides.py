@@ -7,11 +7,15 @@ Values of text and path settings reach their setting as the shell handed them ov
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from amt_hydra.conf_path import shipped_groups
 from amt_hydra.errors import USAGE, AmtError, nearest
 from amt_hydra.schema import Leaf, leaves
 from amt_hydra.settings import Settings
+
+if TYPE_CHECKING:
+    from hydra.core.override_parser.types import Override
 
 OPEN_MAPS = ("extra.flags.", "extra.env.", "checks.ignore.", "repo.means.")
 """Maps that take keys of the user's own, without Hydra's "+"."""
@@ -22,17 +26,18 @@ _SECRET_NAME = re.compile(
     r"[_-]?\d*$",
     re.IGNORECASE,
 )
+_FOLDERS = ("PWD", "OLDPWD")  # the shell's: "present working directory"
 _ITEM_NAME = re.compile(r"([\w.-]+)['\"]?\s*:")
 
 
 def looks_secret(name: str) -> bool:
     """Whether a key or variable of this name holds a credential: WANDB_API_KEY, wandb.api_key, db_password, …"""
-    return bool(_SECRET_NAME.search(name))
+    return name not in _FOLDERS and bool(_SECRET_NAME.search(name))
 
 
-def prepare(words: Sequence[str], groups: Sequence[str], multirun: bool = False) -> list[str]:
+def prepare(words: Sequence[str], groups: Sequence[str]) -> list[str]:
     """Return the overrides for Hydra. Raises AmtError on a secret, an unknown key, or a word that is no override."""
-    return [_prepare(word, groups, multirun) for word in words]
+    return [_prepare(word, groups) for word in words]
 
 
 def quote(text: str, literal: bool = True) -> str:
@@ -47,7 +52,7 @@ def escape(text: str) -> str:
     return re.sub(r"(\\*)\$\{", lambda m: m.group(1) * 2 + r"\${", text)
 
 
-def _prepare(word: str, groups: Sequence[str], multirun: bool) -> str:
+def _prepare(word: str, groups: Sequence[str]) -> str:
     match = _WORD.fullmatch(word)
     assert match is not None  # the pattern takes any text
     prefix, key, value = match["prefix"] or "", match["key"], match["value"]
@@ -67,29 +72,34 @@ def _prepare(word: str, groups: Sequence[str], multirun: bool) -> str:
     if key not in known and group not in groups and not _is_section(key, known):
         raise unknown_key(key, groups)
     if group in groups:
-        return _choice(prefix, key, value, multirun)
+        return _choice(prefix, key, value)
     if prefix == "~":
         raise AmtError(f"~{key}: a setting cannot be taken away", fix=[f"try `{key}=null`"], code=USAGE)
-    if value in (None, "", "null") or key not in known or not _taken_as_text(known[key], value, multirun):
+    if value in (None, "", "null") or key not in known or not _taken_as_text(known[key], value):
         return word
     return f"{prefix}{key}={quote(value, literal=known[key].accepts(Path))}"
 
 
-def _choice(prefix: str, key: str, value: str | None, multirun: bool) -> str:
+def _choice(prefix: str, key: str, value: str | None) -> str:
     """An option of a group is a name, whatever it looks like; null takes the group's choice back."""
     if prefix.startswith("+") and key in shipped_groups():  # a habit, and wrong for what has a choice already
         prefix = ""
-    if value is None or _is_quoted(value) or (multirun and _sweeps(value)):
+    if value is None or _is_quoted(value):
         return prefix + key + ("" if value is None else f"={value}")
     if value == "null":
         return f"~{key}"
     return f"{prefix}{key}={quote(value)}"
 
 
+def carries_secret(key: str, value: str = "") -> bool:
+    """Whether an override's key, or one within its value, is that of a credential."""
+    inside = _ITEM_NAME.findall(value) if value.lstrip().startswith(("{", "[")) else []
+    return any(map(looks_secret, (key, *inside)))
+
+
 def refuse_secret(key: str, value: str = "") -> None:
     """Raise AmtError where an override carries a credential; its value is never shown."""
-    inside = _ITEM_NAME.findall(value) if value.lstrip().startswith(("{", "[")) else []
-    if any(map(looks_secret, (key, *inside))):
+    if carries_secret(key, value):
         raise AmtError(
             f"{key} looks like a secret, and settings are saved with the run",
             fix=["export it in the environment of the shell (e.g. WANDB_API_KEY) or use `wandb login`"],
@@ -126,35 +136,39 @@ def _is_section(key: str, known: Mapping[str, Leaf]) -> bool:
 
 
 def _open_value(key: str, value: str) -> str:
-    """Environment values and reasons are text; flags keep Hydra's types, so that lists and switches can be given."""
+    """Environment values and reasons are text; of a flag that is for the repository to say, by the flag's own type."""
     if f"{key}." in OPEN_MAPS or key.startswith("repo.means."):
         return value
     if key.startswith("extra.flags."):
-        return value if _parses(value) else quote(value)
+        return _flag_value(value)
     return quote(value)
 
 
-def _parses(value: str) -> bool:
+def _flag_value(value: str) -> str:
+    """A scalar keeps its spelling (1e5, 007, a,b), whatever the flag reads in it; lists, maps, true and null do not."""
+    override = _parse(value)
+    if override is None:
+        return quote(value)
+    parsed = override.value()
+    is_scalar = isinstance(parsed, str | int | float) and not isinstance(parsed, bool)
+    return quote(value, literal=False) if is_scalar and not _is_quoted(value) else value
+
+
+def _parse(value: str) -> "Override | None":
+    """What Hydra's grammar makes of a value; None where it makes nothing of it, or a sweep."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     try:
-        return not OverridesParser.create().parse_override(f"key={value}").is_sweep_override()
+        override = OverridesParser.create().parse_override(f"key={value}")
     except HydraException:
-        return False
+        return None
+    return None if override.is_sweep_override() else override
 
 
-def _taken_as_text(leaf: Leaf, value: str, multirun: bool) -> bool:
-    if leaf.accepts(Path):
-        return not (multirun and value.startswith("choice("))
-    if not leaf.accepts(str):
-        return False
-    return not (_is_quoted(value) or (multirun and _sweeps(value)))
+def _taken_as_text(leaf: Leaf, value: str) -> bool:
+    return leaf.accepts(Path) or (leaf.accepts(str) and not _is_quoted(value))
 
 
 def _is_quoted(value: str) -> bool:
-    return len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" and _parses(value)
-
-
-def _sweeps(value: str) -> bool:
-    return "," in value or value.startswith(("choice(", "range(", "glob(", "sort(", "shuffle(", "interval("))
+    return len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" and _parse(value) is not None

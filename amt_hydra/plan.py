@@ -112,15 +112,22 @@ def _get(settings: Settings, key: str) -> Any:
 def _decisions(
     values: Mapping[str, Any], origins: Mapping[str, Origin], channels: Mapping[str, Channel], left: Container[str]
 ) -> list[Decision]:
-    """What each setting will be; the defaults in `left` do not reach the repository, so its own values stay."""
+    """What each setting will be.
+
+    The defaults in `left`, and what the machine decided and no means carries, do not reach the repository: its own
+    values stay.
+    """
     found = []
     for key, setting in values.items():
         channel = channels.get(key)
-        value = None if key in left else setting
+        means = channel.carrier if channel else None
         origin = origins.get(key, Origin("default", "conf/config.yaml"))
+        lost = key in left or (origin.who == "machine" and means is None)
+        value = None if lost else setting
         if value is None and channel and channel.stands:
             origin = Origin("repository", str(channel.place))
-        means = channel.carrier if channel else None
+        elif lost:
+            origin = Origin("repository", "its own choice")
         option = channel.flag.option or channel.flag.dest if channel and channel.flag else str(means) if means else ""
         found.append(Decision(key, value, channel.current if channel else None, origin, option))
     return found

@@ -5,9 +5,10 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amt_hydra.checks import run_checks, stops
 from amt_hydra.checks.base import Finding, Subject
@@ -18,19 +19,21 @@ from amt_hydra.documented import yaml_loader
 from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.identity import decide
 from amt_hydra.launch.environment import child_environment
-from amt_hydra.launch.lock import inspect
 from amt_hydra.machine import free_bytes, read_machine
 from amt_hydra.mapping import Channel, channels, lookup, parse
 from amt_hydra.origins import Origin
 from amt_hydra.overrides import refuse_secret, unknown_key
 from amt_hydra.plan import World, extra_dest, lay_out
-from amt_hydra.refusals import FORCE_SCRATCH, Facts
+from amt_hydra.refusals import FORCE_SCRATCH, Facts, Ways
 from amt_hydra.repository import HOME, Located, Repository, locate, read, switched_on
 from amt_hydra.repository.locate import KINDS
 from amt_hydra.resolve import resolve
 from amt_hydra.runstate import RunState, place, read_runstate
 from amt_hydra.schema import NO_SETTING, Problem, build, convert, flatten, leaves
 from amt_hydra.settings import Repo, Settings
+
+if TYPE_CHECKING:
+    from amt_hydra.launch.lock_content import Holder
 
 SWITCHES = (FORCE_SCRATCH, "AMT_DEBUG_GRAD_FINITE", "AMT_DETECT_ANOMALY")
 _FROM_MAPPING = ("means", "runs_from", "checkpoints", "init_ckpt", "loaders")
@@ -40,6 +43,7 @@ _FROM_MAPPING = ("means", "runs_from", "checkpoints", "init_ckpt", "loaders")
 class Preflight:
     """Everything known before a launch."""
 
+    composed: Composed
     subject: Subject
     located: Located
     findings: tuple[Finding, ...]
@@ -51,9 +55,9 @@ class Preflight:
         return tuple(f for f in self.findings if stops(f, strict))
 
 
-def preflight(typed: Typed, config_dir: str | None, environ: Mapping[str, str], cwd: Path) -> Preflight:
+def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
     """Compose, read, decide, plan and check. Raises AmtError where there is nothing to check yet."""
-    dirs = search_dirs(config_dir, environ, cwd)
+    dirs = search_dirs(typed.config_dir, environ, cwd)
     composed = compose(typed.words, dirs)
     settings = typed_settings(composed, cwd)
     located = locate(_kind(settings.repo), _text(settings.repo.path), environ, bundled_repository())
@@ -69,12 +73,13 @@ def preflight(typed: Typed, config_dir: str | None, environ: Mapping[str, str], 
     state = read_runstate(settings, where, ckpt.where if ckpt and ckpt.asked else "")
     if settings.init.ckpt is None and state.init is not None:
         resolved = replace(resolved, origins={**resolved.origins, "init.ckpt": Origin("default", state.init_from)})
-    identity = decide(_facts(settings, state, repository, reach, child), typed)
+    ways = Ways(_facts(settings, state, repository, reach, child), typed)
+    identity = decide(ways)
     python = settings.repo.python or own_python(repository)
     plan = lay_out(resolved, repository, reach, identity, World(where, free_name(where.experiment), python))
     subject = Subject(
         typed=typed,
-        composed=composed,
+        ways=ways,
         settings=settings,
         repository=repository,
         channels=reach,
@@ -83,11 +88,11 @@ def preflight(typed: Typed, config_dir: str | None, environ: Mapping[str, str], 
         identity=identity,
         plan=plan,
         leftovers={name: child[name] for name in SWITCHES if name in child and name not in plan.env},
-        locked=inspect(where.lock),
+        locked=_holder(where.lock),
         free={folder: free_bytes(folder) for folder in (where.checkpoints, settings.paths.outputs)},
         python=python,
     )
-    return Preflight(subject, located, run_checks(subject))
+    return Preflight(composed, subject, located, run_checks(subject))
 
 
 def typed_settings(composed: Composed, cwd: Path) -> Settings:
@@ -116,17 +121,14 @@ def with_mapping(settings: Settings, composed: Composed, repository: Repository,
     known = leaves(Settings)
     new: dict[str, Any] = {"kind": kind}
     for name in _FROM_MAPPING:
-        asked = any(
-            o.asked for k, o in composed.origins.items() if k == f"repo.{name}" or k.startswith(f"repo.{name}.")
-        )
         if name not in mapping:
             continue
         shipped = convert(mapping[name], known[f"repo.{name}"], repository.root)
+        origin = composed.origins.get(f"repo.{name}")
         if name == "means":
             new[name] = {**shipped, **settings.repo.means}  # of one setting; the others keep theirs
-        elif not asked:
+        elif not (origin and origin.asked):
             new[name] = shipped
-    assert set(new) <= {f.name for f in fields(Repo)}
     return replace(settings, repo=replace(settings.repo, **new))
 
 
@@ -147,16 +149,18 @@ def own_python(repository: Repository) -> Path:
 def free_name(folder: Path) -> Path:
     """A name beside `folder` that nothing has yet, for moving it aside."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    candidates = (folder.with_name(f"{folder.name}.before-{stamp}{suffix}") for suffix in _suffixes())
+    suffixes = (f"-{number}" if number > 1 else "" for number in count(1))
+    candidates = (folder.with_name(f"{folder.name}.before-{stamp}{suffix}") for suffix in suffixes)
     return next(c for c in candidates if not os.path.lexists(c))
 
 
-def _suffixes() -> Any:
-    yield ""
-    number = 2
-    while True:
-        yield f"-{number}"
-        number += 1
+def _holder(lock: Path) -> "Holder | None":
+    """Who holds the lock. What reads one takes a while to load, and most often there is none."""
+    if not os.path.lexists(lock):
+        return None
+    from amt_hydra.launch.lock import inspect
+
+    return inspect(lock)
 
 
 def _facts(

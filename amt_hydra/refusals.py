@@ -43,14 +43,14 @@ class Refusal:
     ways: tuple[str, ...]
 
 
-def refuse(facts: Facts, typed: Typed) -> Refusal | None:
+def refuse(ways: "Ways") -> Refusal | None:
     """Return why the run must not start as what it declares itself to be; None where it may."""
     rules: Mapping[Mode, Callable[[Facts, Ways], Refusal | None]] = {
         "scratch": _scratch,
         "resume": _resume,
         "warmstart": _warmstart,
     }
-    return rules[facts.settings.init.mode](facts, Ways(facts, typed))
+    return rules[ways.facts.settings.init.mode](ways.facts, ways)
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ class Extra:
     """What no setting carries."""
 
     flags: Mapping[str, Any] = _identity()
-    """Further flags of train.py by their dest: value, list of values, or true/false for switches."""
+    """Further flags of train.py by their dest: a value as it is typed, a list of them, true or false for switches."""
     env: Mapping[str, str] = _free()
     """Further environment variables of train.py."""
 

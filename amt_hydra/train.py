@@ -13,9 +13,9 @@ from amt_hydra.launch.lock import Lock
 from amt_hydra.launch.run import Ended, run
 from amt_hydra.outcome import Outcome, judge, seen
 from amt_hydra.preflight import Preflight
-from amt_hydra.report.data import preflight_data
+from amt_hydra.report.data import plain, preflight_data
 from amt_hydra.repository.git import commit, diff
-from amt_hydra.runstate import read_runstate
+from amt_hydra.runstate import RunState, read_runstate
 
 _MOST_DIFF = 256 * 1024  # bytes of uncommitted change that a record keeps
 
@@ -49,17 +49,7 @@ def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
 
 
 def _completed(outcome: Outcome, ended: Ended, folder: Path, secrets: list[str]) -> tuple[Outcome, Path]:
-    content = {
-        "code": outcome.code,
-        "train_code": ended.code,
-        "signal": ended.signal,
-        "verdict": outcome.verdict,
-        "step": outcome.step,
-        "best": outcome.best,
-        "best_checkpoint": outcome.best_checkpoint,
-        "seconds": round(outcome.seconds, 3),
-        "ended": record.now(),
-    }
+    content = {**plain(outcome), "train_code": ended.code, "signal": ended.signal, "ended": record.now()}
     try:
         record.complete(folder, content, secrets)
     except AmtError as error:  # the training is done and counts, whatever became of the record's last lines
@@ -71,11 +61,17 @@ def _refuse_if_changed(pre: Preflight) -> None:
     """The checkpoints may have changed between the plan and the lock: then the identity may be another."""
     subject = pre.subject
     now = read_runstate(subject.settings, subject.plan.place, subject.state.init_from)
-    if (now.last, now.init) != (subject.state.last, subject.state.init):
+    if _deciding(now) != _deciding(subject.state):
         raise AmtError(
             f"the checkpoints in {subject.plan.place.checkpoints} changed while the run was being planned",
             fix=[f"plan it again: {subject.typed}"],
         )
+
+
+def _deciding(state: RunState) -> list[tuple[object, ...]]:
+    """What a change is seen by. Not the scores: one that is NaN differs from itself."""
+    rays = [ray for ray in (*state.found, state.init) if ray is not None]
+    return [(ray.path, ray.link, ray.size, ray.mtime, ray.whole, ray.global_step) for ray in rays]
 
 
 def _move_and_record(pre: Preflight, environ: Mapping[str, str], secrets: list[str]) -> Path:
@@ -114,8 +110,8 @@ def _content(pre: Preflight, environ: Mapping[str, str]) -> dict[str, Any]:
         "started": record.now(),
         "launcher_pid": os.getpid(),
         **preflight_data(pre),
-        "overrides": list(pre.subject.composed.overrides),
-        "choices": dict(pre.subject.composed.choices),
+        "overrides": list(pre.subject.typed.words),
+        "choices": dict(pre.composed.choices),
         "commit": revision,
         "dirty": dirty,
         "versions": record.versions(),
@@ -127,6 +123,6 @@ def _content(pre: Preflight, environ: Mapping[str, str]) -> dict[str, Any]:
 def _files(pre: Preflight) -> dict[str, str]:
     import yaml
 
-    config = yaml.safe_dump(dict(pre.subject.composed.tree), sort_keys=False, allow_unicode=True)
+    config = yaml.safe_dump(dict(pre.composed.tree), sort_keys=False, allow_unicode=True)
     patch = record.redact_assignments(diff(pre.subject.repository.root, _MOST_DIFF))
     return {"config.yaml": config} | ({"repository.diff": patch} if patch else {})

@@ -72,9 +72,7 @@ class Stand:
                 shell.setenv(name, value)
             for name in unset:
                 shell.delenv(name, raising=False)
-            return preflight(
-                Typed(line.verb, line.words, line.config_dir), line.config_dir, dict(os.environ), self.folder
-            )
+            return preflight(Typed(line.verb, line.words, line.config_dir), dict(os.environ), self.folder)
 
 
 def of(pre: Preflight, check: str) -> list[Finding]:

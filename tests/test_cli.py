@@ -56,8 +56,18 @@ def test_78_where_amt_repo_points_at_nothing(
     assert f"AMT_REPO={here / 'gone'}" in capsys.readouterr().err
 
 
+def test_inspect_speaks_of_the_path_it_was_given(here: Path, capsys: Capture) -> None:
+    assert main(["inspect", str(ROOT / "amt_hydra" / "reference"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["why"] == "PATH"
+    for path in ("gone", "."):
+        assert main(["inspect", path]) == REFUSED
+        shown = capsys.readouterr().err.splitlines()[0]
+        assert str(here) in shown
+        assert "repo.path" not in shown
+
+
 def broken(line: object) -> int:
-    raise ZeroDivisionError("simulated")
+    raise ZeroDivisionError(f"simulated, {os.environ.get('WANDB_API_KEY')}")
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]])
@@ -65,6 +75,7 @@ def test_70_and_a_log_without_secrets_for_a_simulated_bug(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, option: list[str]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(here))
+    monkeypatch.setenv("WANDB_API_KEY", "known-secret")
     monkeypatch.setattr(cli, "_plan_or_train", broken)
     assert main(["plan", "exp_id=楽譜\udcff", "wandb.api_key=sk-secret", *option]) == BUG
     shown = capsys.readouterr()
@@ -77,6 +88,7 @@ def test_70_and_a_log_without_secrets_for_a_simulated_bug(
     assert "Traceback" in kept
     assert "楽譜" in kept
     assert "sk-secret" not in kept
+    assert "known-secret" not in kept
 
 
 def test_70_shows_the_traceback_where_no_log_can_be_written_simulated(
@@ -153,10 +165,12 @@ def test_a_repository_that_was_merely_found_is_not_trained(here: Path, capsys: C
     for name in ("train.py", "config.py", "data_presets.py"):
         (here / "code" / "amt_ai" / "src" / name).write_text((source / name).read_text(encoding="utf-8"))
     before = sorted(here.rglob("*"))
-    assert main([]) == 0
-    shown = capsys.readouterr().out
-    assert "nothing was started" in shown
-    assert "(found at ~/code/amt_ai)" in shown.splitlines()[0]
+    assert main([]) == USAGE
+    shown = capsys.readouterr()
+    assert "nothing was started" in shown.err
+    assert "(found at ~/code/amt_ai)" in shown.out.splitlines()[0]
+    assert main(["--json"]) == USAGE
+    assert json.loads(capsys.readouterr().out)["repository"]["why"] == "found at ~/code/amt_ai"
     assert sorted(here.rglob("*")) == before
 
 
@@ -219,6 +233,13 @@ def test_a_reader_that_goes_away(tmp_path: Path, run_cli: Run, words: tuple[str,
             done = run_cli(*words, capture_output=False, **both)
     assert done.returncode == BROKEN_PIPE
     assert errors.read_text() == ""
+
+
+@pytest.mark.parametrize("words", ["plan repo=reference", "plan --json", "--help", "--cfg job", "inspect", "--version"])
+def test_a_full_disk_behind_stdout_is_one_message(run_cli: Run, words: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = run_cli(*words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (REFUSED, "error the output cannot be written: No space left on device\n")
 
 
 def test_no_home_and_closed_streams(run_cli: Run, tmp_path: Path) -> None:

@@ -131,12 +131,16 @@ def test_a_positional_takes_its_value_without_a_name() -> None:
 # C15: cast to what the target takes.
 
 
-@pytest.mark.parametrize("value", [1e5, 100000, "100000"])
+@pytest.mark.parametrize("value", [1e5, 100000, "100000", "1e5", "100000.0"])
 def test_c15_a_whole_number_arrives_as_one_however_it_was_written(value: object) -> None:
     assert render(flag("--max-steps", type="int"), value) == ["--max-steps", "100000"]
 
 
-@pytest.mark.parametrize("value", [1.5, "1.5", "x", "", True, math.inf, -math.inf, math.nan, "²", "--5", None])
+def test_digits_are_read_to_the_last() -> None:
+    assert render(flag("--seed", type="int"), "9007199254740993") == ["--seed", "9007199254740993"]
+
+
+@pytest.mark.parametrize("value", [1.5, "1.5", "1e999", "x", "", True, math.inf, -math.inf, math.nan, "²", "--5", None])
 def test_what_is_no_whole_number_is_refused_in_words(value: object) -> None:
     with pytest.raises(ValueError, match=r"takes a whole number|has no value"):
         render(flag("--max-steps", type="int"), value)

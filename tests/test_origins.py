@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from amt_hydra.errors import AmtError
 from amt_hydra.schema import leaves
 from amt_hydra.settings import Settings
 
@@ -101,6 +102,28 @@ def test_the_command_line_wins_over_an_experiment(
     assert found["seed"] == ("override", "command line")
 
 
+@pytest.mark.parametrize(
+    ("word", "key"),
+    [("init=resume", "init.mode=resume"), ("precision=fp16", "precision.name=16-mixed")],
+)
+def test_c27_an_experiment_takes_back_no_option_that_was_typed(
+    here: Path, compose_here: Compose, word: str, key: str
+) -> None:
+    experiment(here, "# @package _global_\ninit: {mode: scratch, ckpt: x.ckpt}\nprecision: {name: '32'}\n")
+    with pytest.raises(AmtError, match=f"{word} was given, but experiment=mine in .* sets") as caught:
+        compose_here("experiment=mine", word)
+    assert caught.value.fix[0] == f"give the key too: {key}"
+    name, _, value = key.partition("=")
+    section, _, leaf = name.partition(".")
+    assert getattr(getattr(compose_here("experiment=mine", word, key)[0], section), leaf) == value
+    assert compose_here("experiment=mine", "init=scratch")[0].init.mode == "scratch"
+
+
+def test_an_experiment_may_add_to_an_option_that_was_typed(here: Path, compose_here: Compose) -> None:
+    experiment(here, "# @package _global_\ninit: {ckpt: x.ckpt}\n")
+    assert compose_here("experiment=mine", "init=warmstart")[0].init.ckpt == here / "x.ckpt"
+
+
 def test_the_environment(
     monkeypatch: pytest.MonkeyPatch, compose_here: Compose, who: Callable[..., dict[str, tuple[str, str]]], here: Path
 ) -> None:
@@ -114,6 +137,16 @@ def test_the_environment(
     assert found["init.mode"] == ("override", "init=warmstart")
     assert who("init=warmstart", "init.ckpt=/b.ckpt")["init.ckpt"] == ("override", "command line")
     assert who()["init.ckpt"] == ("default", "conf/config.yaml")
+
+
+def test_a_variable_that_is_empty_counts_as_unset(
+    monkeypatch: pytest.MonkeyPatch, compose_here: Compose, who: Callable[..., dict[str, tuple[str, str]]], here: Path
+) -> None:
+    monkeypatch.setenv("AMT_OUTPUTS", "")
+    monkeypatch.setenv("AMT_INIT_CKPT", "")
+    made, _ = compose_here("init=warmstart")
+    assert (made.paths.outputs, made.init.ckpt) == (here / "outputs", None)
+    assert who()["paths.outputs"] == ("default", "conf/config.yaml")
 
 
 def test_what_was_asked_for(compose_here: Compose) -> None:

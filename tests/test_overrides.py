@@ -80,7 +80,11 @@ def test_text_may_be_quoted_for_hydra_and_may_refer_to_other_settings(
 @pytest.mark.parametrize(
     ("word", "value"),
     [
-        ("extra.flags.n=3", 3),
+        ("extra.flags.n=3", "3"),
+        ("extra.flags.n=1e3", "1e3"),
+        ("extra.flags.n={a: 1}", {"a": 1}),
+        ("extra.flags.n=null", None),
+        ("extra.flags.n=", ""),
         ("extra.flags.n=[1,2]", [1, 2]),
         ("extra.flags.n=true", True),
         ("extra.flags.n=a=b", "a=b"),
@@ -229,7 +233,11 @@ def test_c19_a_secret_in_a_config_file_is_refused_and_never_shown(
 )
 def test_names_that_only_resemble_a_secret_pass(compose_here: Compose, name: str) -> None:
     assert not looks_secret(name)
-    assert compose_here(f"extra.flags.{name}=3")[0].extra.flags == {name: 3}
+    assert compose_here(f"extra.flags.{name}=3")[0].extra.flags == {name: "3"}
+
+
+def test_the_folder_of_the_shell_is_no_secret() -> None:
+    assert [name for name in ("PWD", "OLDPWD", "DB_PWD", "db.pwd") if looks_secret(name)] == ["DB_PWD", "db.pwd"]
 
 
 def test_a_reason_may_hold_a_colon(compose_here: Compose) -> None:

@@ -222,6 +222,18 @@ def test_further_flags_are_cast_and_come_after_the_settings(stand: Stand) -> Non
     assert words(stand, "extra.flags.pitch-shift-range=[0,1e2]")[-3:] == ["--pitch-shift-range", "0", "100"]
 
 
+@pytest.mark.parametrize("text", ["1e3", "007", "1_000", "a,b", "nan", "1.50", "${seed}x"])
+def test_c15_what_a_flag_for_text_is_given_keeps_its_spelling(stand: Stand, text: str) -> None:
+    written = text.replace("${seed}", "5")
+    assert words(stand, "repo.means.seed=[]", f"extra.flags.base_name={text}", "seed=5")[-1] == written
+
+
+@pytest.mark.parametrize(("type_", "text", "arrives"), [("int", "1e5", "100000"), ("float", "3e-4", "0.0003")])
+def test_c15_what_a_flag_for_numbers_is_given_is_one(stand: Stand, type_: str, text: str, arrives: str) -> None:
+    home(stand.repository, changes={'"--base-name", type=str, default="t5"': f'"--base-name", type={type_}, default=0'})
+    assert words(stand, f"extra.flags.base_name={text}")[-2:] == ["--base-name", arrives]
+
+
 def test_a_further_flag_of_null_is_left_to_the_repository(stand: Stand) -> None:
     assert words(stand, "extra.flags.pitch_shift_range=null") == words(stand)
 
@@ -284,8 +296,9 @@ def test_a_mapping_of_ones_own_has_a_name_of_its_own(stand: Stand) -> None:
 
 
 def test_laying_out_touches_no_file(stand: Stand) -> None:
-    subject = stand.pre("max_steps=100", "batch.sub=6", "debug.grad_finite=true").subject
-    resolved = resolve(subject.settings, subject.composed.origins, subject.channels, subject.machine)
+    pre = stand.pre("max_steps=100", "batch.sub=6", "debug.grad_finite=true")
+    subject = pre.subject
+    resolved = resolve(subject.settings, pre.composed.origins, subject.channels, subject.machine)
     world = World(subject.plan.place, Path("/aside"), subject.python)
 
     def touched(*args: object, **kwargs: object) -> None:

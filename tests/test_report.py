@@ -6,21 +6,24 @@ import math
 import os
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from amt_hydra.checkpoint.facts import Monitor, Xray
 from amt_hydra.commands import Typed
+from amt_hydra.errors import INTERRUPTED
 from amt_hydra.outcome import Outcome
 from amt_hydra.preflight import Preflight, preflight
 from amt_hydra.report import console
-from amt_hydra.report.data import plain, preflight_data
+from amt_hydra.report.data import plain, preflight_data, xray_data
 
 
 @pytest.fixture
 def planned(here: Path) -> Callable[..., Preflight]:
     def run(*words: str) -> Preflight:
-        return preflight(Typed("train", words), None, os.environ, here)
+        return preflight(Typed("train", words), os.environ, here)
 
     return run
 
@@ -39,6 +42,13 @@ def test_what_json_does_not_know_is_text(number: float) -> None:
 
 def test_paths_and_tuples_are_text_and_lists() -> None:
     assert plain({"a": (Path("/x"), {1}, None, True)}) == {"a": ["/x", [1], None, True]}
+
+
+def test_a_set_is_in_order_and_what_json_does_not_know_of_a_score_is_text() -> None:
+    assert plain({"b", "a", "c"}) == ["a", "b", "c"]
+    monitor = Monitor("loss", None, None, current_score=math.nan)
+    ray = Xray(Path("/a.ckpt"), 1, 0.0, None, whole=True, problem=None, monitors=(monitor,))
+    assert xray_data(ray)["score"] == "nan"
 
 
 def test_a_plan_as_data_says_who_decided_each_value(planned: Callable[..., Preflight]) -> None:
@@ -60,15 +70,44 @@ def test_commands_and_messages_are_never_wrapped(
     assert "\x1b[" not in "".join(lines)
 
 
-def test_what_to_do_after_a_run(planned: Callable[..., Preflight]) -> None:
-    pre = planned("repo=reference", "exp_id=a b", "init.overwrite=true", "+max_steps=10")
-    text = shown(pre, Outcome(0, "trained", 10, 0.5, Path("/runs/a b/best.ckpt"), 1.0))
-    train_on, warm = (shlex.split(line.partition(": ")[2]) for line in text.splitlines() if " -m amt_hydra " in line)
-    assert train_on[3:] == ["repo=reference", "exp_id=a b", "init=resume", "max_steps=20"]
-    kept = ["repo=reference", "+max_steps=10"]
-    assert warm[3:] == [*kept, "init=warmstart", "init.ckpt=/runs/a b/best.ckpt", "exp_id=a b2"]
+BEST = Path("/runs/a b/best.ckpt")
+TRAINED = Outcome(0, "trained", 10, 0.5, BEST, 1.0, resumable=True)
 
 
-def test_a_run_that_failed_points_at_its_log(planned: Callable[..., Preflight]) -> None:
-    text = shown(planned("repo=reference"), Outcome(1, "train.py ended with exit code 1", None, None, None, 1.0))
-    assert "less /records/1/output.log" in text
+def commands(text: str) -> list[list[str]]:
+    return [shlex.split(line[line.index(": ") + 2 :]) for line in text.splitlines() if " -m amt_hydra " in line]
+
+
+def test_what_to_do_after_a_run(planned: Callable[..., Preflight], here: Path) -> None:
+    (here / "outputs" / "melody" / "a b2").mkdir(parents=True)
+    pre = planned("repo=reference", "exp_id=a b", "init=warmstart", f"init.ckpt={BEST}", "+max_steps=10", "seed=5")
+    train_on, warm = commands(shown(pre, TRAINED))
+    kept = ["repo=reference", "exp_id=a b", "seed=5", "init=resume", "max_steps=20"]
+    assert train_on == ["python", "-m", "amt_hydra", *kept]
+    kept = ["repo=reference", "+max_steps=10", "seed=5", "init=warmstart", f"init.ckpt={BEST}", "exp_id=a b3"]
+    assert warm == ["python", "-m", "amt_hydra", *kept]
+
+
+def test_a_forced_scratch_run_is_continued_without_the_force(
+    planned: Callable[..., Preflight], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AMT_FORCE_SCRATCH", "1")
+    found = commands(shown(planned("repo=reference"), TRAINED))
+    assert [words[:3] for words in found] == [["env", "-u", "AMT_FORCE_SCRATCH"]] * 2
+
+
+def test_an_interrupted_run_goes_on_to_the_steps_it_was_given(planned: Callable[..., Preflight]) -> None:
+    stopped = replace(TRAINED, code=INTERRUPTED, best_checkpoint=None)
+    (train_on,) = commands(shown(planned("repo=reference", "max_steps=900"), stopped))
+    assert train_on[3:] == ["repo=reference", "max_steps=900", "init=resume"]
+
+
+def test_without_a_last_ckpt_no_resume_is_proposed(planned: Callable[..., Preflight]) -> None:
+    (warm,) = commands(shown(planned("repo=reference"), replace(TRAINED, resumable=False)))
+    assert "init=warmstart" in warm
+
+
+def test_a_run_that_failed_points_at_its_log_where_there_is_one(planned: Callable[..., Preflight]) -> None:
+    failed = Outcome(1, "train.py ended with exit code 1", None, None, None, 1.0, resumable=False)
+    assert "less /records/1/output.log" in shown(planned("repo=reference"), failed)
+    assert "less" not in shown(planned("repo=reference", "launch.attach=true"), failed)

@@ -1,6 +1,7 @@
 """The launch of a checked plan, with a train.py that prints what it is given and ends."""
 
 import json
+import math
 import os
 import re
 from pathlib import Path
@@ -100,6 +101,18 @@ def test_checkpoints_that_changed_since_the_plan_stop_the_launch(printing: Stand
         launch(pre, dict(os.environ))
     assert error.value.fix[0].startswith("plan it again: python -m amt_hydra")
     assert not (printing.folder / "outputs").exists()
+
+
+def test_a_score_that_is_nan_is_no_change(printing: Stand) -> None:
+    printing.last(step=1000, score=math.nan)
+    assert "trained nothing" in launch(printing.pre("init=resume", "max_steps=2000"), dict(os.environ))[0].verdict
+
+
+def test_c27_any_checkpoint_that_came_since_the_plan_stops_the_launch(printing: Stand) -> None:
+    pre = printing.pre("init.overwrite=true")
+    printing.checkpoint(printing.experiment() / "epoch=1.ckpt")
+    with pytest.raises(AmtError, match="changed while"):
+        launch(pre, dict(os.environ))
 
 
 def test_an_experiment_that_is_being_trained_is_not_started_again(printing: Stand) -> None:

@@ -3,19 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from amt_hydra.commands import Typed
-from amt_hydra.compose import Composed
 from amt_hydra.identity import Identity
-from amt_hydra.launch.lock_content import Holder
 from amt_hydra.machine import Machine
 from amt_hydra.mapping import Channel
-from amt_hydra.origins import Origin
 from amt_hydra.plan import Decision, Plan
+from amt_hydra.refusals import Ways
 from amt_hydra.repository.facts import Repository
 from amt_hydra.runstate import RunState
 from amt_hydra.settings import Settings
+
+if TYPE_CHECKING:
+    from amt_hydra.launch.lock_content import Holder
 
 Severity = Literal["error", "warning", "info"]
 
@@ -36,10 +37,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Everything that checks look at. All of it is plain values, but for free disk space and the lock's file."""
+    """Everything that checks look at, as plain values."""
 
     typed: Typed
-    composed: Composed
+    ways: Ways
+    """Commands under which a run of this experiment is what it declares itself to be."""
     settings: Settings
     """With every `auto` decided."""
     repository: Repository
@@ -50,7 +52,7 @@ class Subject:
     plan: Plan
     leftovers: dict[str, str]
     """AMT_* switches found in the shell: name -> value."""
-    locked: Holder | None
+    locked: "Holder | None"
     free: dict[Path, int]
     """Bytes free, per folder that is written to."""
     python: Path
@@ -75,10 +77,6 @@ class Subject:
         if channel is None or channel.carrier is not None or channel.place is None:
             return self.typed.changed(f"{key}={value}")
         return f"write {value} at {channel.place}"
-
-    def origin(self, key: str) -> Origin:
-        """Who decided a setting."""
-        return self.decision(key).origin
 
 
 class Check:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.mapping import lookup, parse
 from amt_hydra.plan import extra_dest
 from amt_hydra.resolve import auto_workers, loaders, on_cpu
 
@@ -160,7 +161,7 @@ class WandbReady(Check):
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Judge by the environment that the job will have."""
         wandb, kind = subject.machine.wandb, subject.settings.logger.kind
-        if _wandb_mode(subject) != "online":
+        if _wandb_mode(subject) in ("offline", "disabled"):
             return
         if wandb.credentials:
             if wandb.problem:
@@ -184,13 +185,16 @@ class WandbReady(Check):
 
 
 def _wandb_mode(subject: Subject) -> object:
-    """online, offline or disabled: a flag counts for more than the environment does."""
-    flags = {extra_dest(name): value for name, value in subject.settings.extra.flags.items()}
-    return flags.get("wandb_mode") or subject.machine.wandb.mode
+    """online, offline or disabled. A repository with a flag for it always passes it on: WANDB_MODE is then ignored."""
+    if not subject.repository.flag("wandb_mode"):
+        return subject.machine.wandb.mode
+    given = {extra_dest(name): value for name, value in subject.settings.extra.flags.items()}
+    own = [parse(text, "wandb_mode") for text in ("flag:wandb_mode", "config:shared_cfg.WANDB.mode")]
+    return given.get("wandb_mode") or lookup(own, subject.repository)
 
 
 def _offline(subject: Subject) -> str:
-    """Upstream's own flag where there is one: there the variable is ignored."""
+    """The command with W&B offline, by the means that counts there."""
     if subject.repository.flag("wandb_mode"):
         return subject.typed.changed("extra.flags.wandb_mode=offline")
     return f"WANDB_MODE=offline {subject.typed}"

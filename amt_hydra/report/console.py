@@ -3,10 +3,10 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -14,13 +14,14 @@ from rich.text import Text
 
 from amt_hydra.checks.base import Finding
 from amt_hydra.documented import documented
-from amt_hydra.errors import AmtError
-from amt_hydra.outcome import Outcome
+from amt_hydra.errors import INTERRUPTED, AmtError
 from amt_hydra.plan import Decision, differs
 from amt_hydra.preflight import Preflight
 
+if TYPE_CHECKING:
+    from amt_hydra.outcome import Outcome
+
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
-_INIT = ("init.ckpt", "init.overwrite")
 _WIDTH = 160  # of a file or pipe, which has none of its own
 
 
@@ -99,7 +100,7 @@ def _settings_table(decisions: Sequence[Decision]) -> Table:
     return table
 
 
-def show_command(argv: Sequence[str], env: dict[str, str] | Any, cwd: Path, out: Console) -> None:
+def show_command(argv: Sequence[str], env: Mapping[str, str], cwd: Path, out: Console) -> None:
     """The command as a shell would take it."""
     variables = " ".join(f"{k}={shlex.quote(v)}" for k, v in env.items())
     out.print(Text("command", style="bold"))
@@ -125,20 +126,29 @@ def show_error(error: AmtError, out: Console) -> None:
     _show_fix(error.fix, out)
 
 
-def show_outcome(outcome: Outcome, record: Path, pre: Preflight, out: Console) -> None:
+def show_outcome(outcome: "Outcome", record: Path, pre: Preflight, out: Console) -> None:
     """What was trained, where it lies, and what to do next."""
-    plan, typed = pre.subject.plan, pre.subject.typed
     line(out, "verdict", outcome.verdict, "bold green" if outcome.code == 0 else "bold red")
     line(out, "took", f"{outcome.seconds:.1f} s")
-    line(out, "checkpoints", str(plan.place.checkpoints))
+    line(out, "checkpoints", str(pre.subject.plan.place.checkpoints))
     line(out, "record", str(record))
-    if outcome.best_checkpoint is not None:
-        further = [f"max_steps={2 * outcome.step}"] if outcome.step else []
-        warm = ["init=warmstart", f"init.ckpt={outcome.best_checkpoint}", f"exp_id={pre.subject.settings.exp_id}2"]
-        line(out, "next", f"train on: {typed.changed('init=resume', *further, drop=_INIT)}")
-        line(out, "", f"warm-start: {typed.changed(*warm, drop=_INIT)}")
-    elif outcome.code:
-        line(out, "next", f"read the log: less {shlex.quote(str(record / 'output.log'))}")
+    for number, way in enumerate(_next(outcome, record, pre)):
+        line(out, "" if number else "next", way)
+
+
+def _next(outcome: "Outcome", record: Path, pre: Preflight) -> Iterable[str]:
+    """Commands that work as they stand; what this repository does not do is not offered."""
+    ways = pre.subject.ways
+    facts = ways.facts
+    if outcome.code not in (0, INTERRUPTED) and not pre.subject.settings.launch.attach:
+        yield f"read the log: less {shlex.quote(str(record / 'output.log'))}"
+    if outcome.resumable and facts.resumes:
+        further = [f"max_steps={2 * outcome.step}"] if outcome.code == 0 and outcome.step else []  # it got to its end
+        drop = ("init.ckpt", "init.overwrite")
+        yield f"train on: {ways.command('init=resume', *further, drop=drop, unforced=facts.forced)}"
+    if outcome.best_checkpoint is not None and facts.takes_init:
+        new = ("init=warmstart", f"init.ckpt={outcome.best_checkpoint}", f"exp_id={facts.state.unused}")
+        yield f"warm-start: {ways.command(*new, drop=('init.overwrite',), unforced=facts.forced)}"
 
 
 def line(out: Console, label: str, text: str, style: str = "") -> None:

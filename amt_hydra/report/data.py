@@ -9,14 +9,14 @@ from typing import Any
 from amt_hydra.checkpoint import Xray
 from amt_hydra.documented import documented
 from amt_hydra.preflight import Preflight
-from amt_hydra.repository import Computed, Repository
+from amt_hydra.repository import Computed
 
 
 def preflight_data(pre: Preflight) -> dict[str, Any]:
     """Everything a plan says."""
     subject, plan = pre.subject, pre.subject.plan
     entries = documented()
-    return {
+    data = {
         "repository": {
             "root": subject.repository.root,
             "why": pre.located.why,
@@ -24,11 +24,11 @@ def preflight_data(pre: Preflight) -> dict[str, Any]:
             "layout": subject.repository.layout.name,
             "train": subject.repository.train,
         },
-        "identity": plain(subject.identity),
+        "identity": subject.identity,
         "settings": {
             d.key: {
-                "value": plain(d.value),
-                "repository": plain(d.own),
+                "value": d.value,
+                "repository": d.own,
                 "by": d.origin.who,
                 "where": d.origin.where,
                 "reaches": d.reaches,
@@ -37,30 +37,24 @@ def preflight_data(pre: Preflight) -> dict[str, Any]:
             for d in plan.decisions
         },
         "plan": {
-            "argv": list(plan.argv),
-            "env": dict(plan.env),
+            "argv": plan.argv,
+            "env": plan.env,
             "cwd": plan.cwd,
             "checkpoints": plan.place.checkpoints,
             "experiment": plan.place.experiment,
             "moved_to": plan.moved_to,
             "records": plan.records,
         },
-        "machine": plain(subject.machine),
-        "findings": [plain(f) for f in pre.findings],
+        "machine": subject.machine,
+        "findings": pre.findings,
         "stopped": bool(pre.stopped),
     }
+    return {key: plain(value) for key, value in data.items()}
 
 
 def xray_data(ray: Xray) -> dict[str, Any]:
     """Everything an X-ray shows."""
-    data: dict[str, Any] = plain(ray)
-    return {**data, "score": ray.score}
-
-
-def repository_data(repository: Repository) -> dict[str, Any]:
-    """Everything that was read of a repository."""
-    data: dict[str, Any] = plain(repository)
-    return data
+    return {**plain(ray), "score": plain(ray.score)}
 
 
 def plain(value: object) -> Any:
@@ -71,8 +65,10 @@ def plain(value: object) -> Any:
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [plain(v) for v in value]
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain, value), key=str)  # the order of text in a set changes from process to process
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):

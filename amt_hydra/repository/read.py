@@ -94,7 +94,7 @@ def _nothing(root: Path, layout: Layout | None) -> AmtError:
     return AmtError(
         f"repository: {what}",
         fix=(
-            "repo.path=/path/to/the/repository (the folder that holds src/ or amt/)",
+            "name the folder that holds src/ or amt/: repo.path=PATH or AMT_REPO=PATH for a run",
             "python -m amt_hydra inspect PATH shows what is read from a folder",
         ),
     )
@@ -106,7 +106,7 @@ def _check(sources: "Sources", train: Path) -> None:
     if source is None:
         raise AmtError(
             f"repository: {sources.problems[-1]}",
-            fix=(f"make {train} readable", "repo.path=/path/to/another/repository"),
+            fix=(f"make {train} readable",),
         )
     if source.tree is None:
         error = source.error

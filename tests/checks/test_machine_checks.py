@@ -1,6 +1,7 @@
 """Settings against machines that are made up: each is a value given to the checks, nothing is measured."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -233,11 +234,14 @@ def test_c32_wandb_that_was_asked_for_without_a_key_is_a_warning(stand: Stand) -
     assert of(stand.follow(finding.fix[1]), "WandbReady")[0].severity == "info"
 
 
-def test_c32_a_repository_without_a_csv_logger_may_end_at_its_start(public: Stand) -> None:
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_c32_a_repository_without_a_csv_logger_may_end_at_its_start(public: Stand, mode: str) -> None:
     """There the variable WANDB_MODE is ignored, and the flag is not."""
-    public.machine(wandb=NO_KEY)
-    (finding,) = of(public.pre(), "WandbReady")
+    public.machine(wandb=replace(NO_KEY, mode=mode))
+    pre = public.pre()
+    (finding,) = of(pre, "WandbReady")
     assert finding.severity == "warning"
+    assert pre.subject.decision("logger.kind").value is None
     pre = public.follow(finding.fix[1])
     assert of(pre, "WandbReady") == []
     assert pre.subject.plan.argv[-2:] == ("--wandb-mode", "offline")

@@ -2,15 +2,15 @@
 
 import csv
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import pytest
 import torch
-from conftest import SRC, clean_env
+from trainer import SRC, clean_env, train_process, train_runs
 
 TINY = ["-pr", "32", "-nw", "0", "-bsz", "1", "1", "--val-clips", "1", "--logger", "csv", "--warmup-steps", "2"]
 
@@ -34,8 +34,8 @@ def assert_same(first: Path, second: Path) -> None:
     assert one["lr_schedulers"] == two["lr_schedulers"]
 
 
-def test_identity_follows_the_three_facts(tmp_path, train_runs):
-    args = [*TINY, "--save-dir", str(tmp_path)]
+def test_identity_follows_the_three_facts(tmp_path):
+    args = [*TINY, "--save-dir", str(tmp_path), "-vit", "1"]
     last = tmp_path / "melody" / "a" / "checkpoints" / "last.ckpt"
     forced = {"AMT_FORCE_SCRATCH": "1"}
     scratch, resume, both, warm, again, off = train_runs(
@@ -51,18 +51,20 @@ def test_identity_follows_the_three_facts(tmp_path, train_runs):
     assert resume.identity.startswith("identity: resume")
     assert "at step 2" in resume.identity
     assert both.identity.startswith("identity: resume")
-    assert f"--init-ckpt {last} is not used" in both.identity
+    assert f"not used: --init-ckpt {last}" in both.identity
     assert warm.identity.startswith("identity: warm-start")
     assert "39 tensors matched, 0 missing, 0 unused" in warm.identity
     assert load(tmp_path / "melody" / "b" / "checkpoints" / "last.ckpt")["global_step"] == 1
     assert again.identity.startswith("identity: scratch")
     assert "AMT_FORCE_SCRATCH is on" in again.identity
-    assert load(last.parent.with_name("checkpoints.old-1") / "last.ckpt")["global_step"] == 4  # moved, not lost
+    (aside,) = last.parent.parent.glob("checkpoints.*")
+    assert load(aside / "last.ckpt")["global_step"] == 4  # moved, not lost
+    assert len(list(last.parent.parent.glob("metrics.csv.*"))) == 1
     assert off.identity.startswith("identity: resume")
     assert load(last)["global_step"] == 2
 
 
-def test_a_wrong_start_ends_in_one_line(tmp_path, train_runs):
+def test_a_wrong_start_ends_in_one_line(tmp_path):
     args = [*TINY, "--save-dir", str(tmp_path)]
     foreign, cut, empty = tmp_path / "foreign.ckpt", tmp_path / "melody" / "cut" / "checkpoints", tmp_path / "e.ckpt"
     torch.save({"state_dict": {"other.weight": torch.zeros(2)}}, foreign)
@@ -76,19 +78,29 @@ def test_a_wrong_start_ends_in_one_line(tmp_path, train_runs):
         ["cut", "-it", "1", *args],
         ["x", "-it", "1", *args, "-bsz", "2", "3"],
         ["x", "-it", "1", "-o", "sgd", *args],
+        ["x", "-it", "1", *args, "-pr", "7"],
+        ["x", "-it", "1", *args, "-g", "many"],
+        ["x", "-it", "1", *args, "-sb", "true"],
+        ["x/y", "-it", "1", *args],
         ["a", "-it", "1", *args],
         ["a", "-it", "1", *args],
     )
-    assert [r.code for r in runs] == [2, 2, 2, 2, 2, 2, 0, 65]
-    said = ["no such checkpoint", "none of its 1 tensors", "network.onset.bias is (2,) there", "not a checkpoint that"]
-    said += ["multiple of SUB", "adamwscale", "", "nothing to train"]
+    assert [r.code for r in runs] == [2] * 10 + [0, 65]
+    said = [
+        "nowhere.ckpt: no checkpoint that can be read (FileNotFoundError)",
+        "none of its 1 tensors",
+        "network.onset.bias is (2,) there",
+        "no checkpoint that can be read",
+    ]
+    said += ["LOCAL a multiple of SUB", "adamwscale", "recision", "`devices`", "between GPUs only", "plain folder name"]
+    said += ["", "nothing to train"]
     for run, words in zip(runs, said, strict=True):
         assert words in run.err
         assert "Traceback" not in run.err
     assert not (tmp_path / "melody" / "x").exists()
 
 
-def test_a_resume_equals_an_uninterrupted_run(tmp_path, train_runs):
+def test_a_resume_equals_an_uninterrupted_run(tmp_path):
     args = [*TINY, "--save-dir", str(tmp_path), "-vit", "4", "-s", "constant"]
     runs = train_runs(
         ["whole", "-it", "20", *args],
@@ -106,7 +118,7 @@ def test_a_resume_equals_an_uninterrupted_run(tmp_path, train_runs):
     assert [float(row["step"]) for row in rows(folders[0])] == [4, 8, 10, 12, 16, 20, 20]
 
 
-def test_c23_last_ckpt_is_current_and_real_on_a_plateau(tmp_path, train_runs):
+def test_c23_last_ckpt_is_current_and_real_on_a_plateau(tmp_path):
     # After so few steps the F1 is 0 at every validation: with top-1 nothing but the first is saved.
     args = [*TINY, "--save-dir", str(tmp_path), "--save-top-k", "1", "-vit", "2"]
     first, second = train_runs(["p", "-it", "5", *args], ["p", "-it", "8", *args])
@@ -118,7 +130,7 @@ def test_c23_last_ckpt_is_current_and_real_on_a_plateau(tmp_path, train_runs):
     assert not (folder / "last.ckpt").is_symlink()
 
 
-def test_a_signal_stops_with_everything_saved(tmp_path, train_runs):
+def test_a_signal_stops_with_everything_saved(tmp_path):
     args = [*TINY, "--save-dir", str(tmp_path), "-vit", "30", "-it", "100000"]
     metrics, last = tmp_path / "melody" / "s" / "metrics.csv", tmp_path / "melody" / "s" / "checkpoints" / "last.ckpt"
     command = [sys.executable, "train.py", "s", *args]
@@ -131,28 +143,44 @@ def test_a_signal_stops_with_everything_saved(tmp_path, train_runs):
     assert process.returncode == 128 + signal.SIGTERM
     step = load(last)["global_step"]
     assert err.decode().splitlines()[-1] == f"train.py: error: stopped by SIGTERM after step {step}"
-    # the cosine of 100000 steps, gone on with, is the one of a run that never stopped
-    until = str(step + 3)
-    args = [*args[:-1], until, "-s", "constant"]
-    resumed, whole = train_runs(["s", *args], ["w", *args])
-    assert (resumed.code, whole.code) == (0, 0)
-    one, two = load(last), load(tmp_path / "melody" / "w" / "checkpoints" / "last.ckpt")
-    assert one["global_step"] == two["global_step"] == step + 3
 
 
-@pytest.mark.parametrize(("variable", "words"), [("AMT_DEBUG_GRAD_FINITE", "non-finite")])
-def test_a_non_finite_gradient_is_named(tmp_path, train_runs, variable, words):
+def test_a_cosine_run_stopped_by_a_signal_and_resumed_equals_one_that_never_stopped(tmp_path):
+    args = [*TINY, "--save-dir", str(tmp_path), "-vit", "4", "-it", "12", "-s", "cosine"]
+    whole, stopped, resumed = train_runs(["w", *args], (["s", *args], {"SIGTERM_AT_STEP": "7"}), ["s", *args])
+    assert (whole.code, stopped.code, resumed.code) == (0, 128 + signal.SIGTERM, 0)
+    assert "at step 7" in resumed.identity
+    folders = [tmp_path / "melody" / name for name in ("w", "s")]
+    assert_same(folders[0] / "checkpoints" / "last.ckpt", folders[1] / "checkpoints" / "last.ckpt")
+    assert rows(folders[0]) == rows(folders[1])
+
+
+def test_a_non_finite_gradient_is_named(tmp_path):
     args = [*TINY, "--save-dir", str(tmp_path), "-it", "20", "-lr", "1e38"]
-    (run,) = train_runs((["n", *args], {variable: "1", "AMT_DETECT_ANOMALY": "0"}))
+    (run,) = train_runs((["n", *args], {"AMT_DEBUG_GRAD_FINITE": "1"}))
     assert run.code == 1
     message = run.err.strip().splitlines()[-1]
-    assert words in message
-    assert "parameter network." in message
-    assert "step " in message
+    assert re.search(r"non-finite (value|gradient) of parameter network\.\S+ at step \d+$", message)
     assert "Traceback" not in run.err
 
 
-def test_without_credentials_it_says_so_and_logs_to_csv(tmp_path, train_runs):
+def test_anomaly_detection_names_the_function_that_made_a_nan(tmp_path):
+    run = train_process("n", *TINY, "--save-dir", str(tmp_path), "-it", "20", "-lr", "1e38", AMT_DETECT_ANOMALY="1")
+    assert run.code == 1
+    assert re.search(r"Function '\w+Backward0' returned nan values", run.err)
+
+
+def test_a_start_says_nothing_that_nobody_can_act_on(tmp_path):
+    args = ["q", *TINY, "--save-dir", str(tmp_path), "-vit", "1"]
+    first, second = train_process(*args, "-it", "1"), train_process(*args, "-it", "2")
+    assert (first.code, second.code) == (0, 0)
+    for run in (first, second):
+        lines = [line for line in re.split(r"[\r\n]+", run.out + run.err) if line.strip()]
+        said = [line for line in lines if not re.search(r"it/s\b|\x1b\[A", line)]  # but for the progress bar
+        assert [line.split()[0] for line in said] == ["identity:", "finished:", "best"]
+
+
+def test_without_credentials_it_says_so_and_logs_to_csv(tmp_path):
     args = [*TINY, "--save-dir", str(tmp_path), "-it", "2", "-vit", "1", "--logger", "auto"]
     (run,) = train_runs(["c", *args])
     assert run.code == 0
@@ -160,7 +188,7 @@ def test_without_credentials_it_says_so_and_logs_to_csv(tmp_path, train_runs):
     assert [float(row["step"]) for row in rows(tmp_path / "melody" / "c")] == [1, 2]
 
 
-def test_other_optimizers_accumulation_and_workers_train(tmp_path, train_runs):
+def test_other_optimizers_accumulation_and_workers_train(tmp_path):
     args = [*TINY, "--save-dir", str(tmp_path), "-it", "2", "-vit", "1"]
     runs = train_runs(
         ["o1", *args, "-o", "AdamWScale", "--accumulate", "2"],

@@ -21,13 +21,10 @@ class LastCheckpoint(pl.callbacks.Checkpoint):
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path, self.saved_step = folder / "last.ckpt", -1
+        self.path = folder / "last.ckpt"
 
     def save(self, trainer: pl.Trainer) -> None:
-        """Write last.ckpt, on all ranks at once, unless this step is in it already."""
-        if trainer.global_step == self.saved_step:
-            return
-        self.saved_step = trainer.global_step
+        """Write last.ckpt, on all ranks at once."""
         part = self.path.with_suffix(".part")
         trainer.save_checkpoint(part)
         if trainer.is_global_zero:
@@ -73,10 +70,7 @@ class StopOnSignal(pl.Callback):
             signal.signal(number, self.receive)
 
     def on_train_batch_end(self, trainer: pl.Trainer, *args: Any) -> None:
-        stop = bool(self.received)
-        if trainer.world_size > 1:  # one rank's signal stops them all
-            stop = trainer.strategy.reduce_boolean_decision(stop, all=False)
-        if stop:
+        if trainer.strategy.reduce_boolean_decision(bool(self.received), all=False):  # one rank's signal stops them all
             if self.last:
                 self.last.save(trainer)
             name = signal.Signals(self.received or signal.SIGTERM)
@@ -85,11 +79,6 @@ class StopOnSignal(pl.Callback):
 
 class GradFinite(pl.Callback):
     """AMT_DEBUG_GRAD_FINITE: stops at the first parameter whose value or gradient is not finite, and names it."""
-
-    clips: tuple[int, ...] = ()
-
-    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, *args: Any) -> None:
-        self.clips = tuple(batch["index"].tolist())
 
     def on_before_optimizer_step(self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any) -> None:
         scaled = trainer.precision == "16-mixed"  # its scaler meets overflows, skips those steps, and is right to
@@ -100,5 +89,5 @@ class GradFinite(pl.Callback):
                 found = "gradient"
             else:
                 continue
-            where = f"step {trainer.global_step + 1}, training clips {', '.join(map(str, self.clips))}"
-            raise RunError(f"AMT_DEBUG_GRAD_FINITE: non-finite {found} of parameter {name} ({where})", code=1)
+            step = trainer.global_step + 1
+            raise RunError(f"AMT_DEBUG_GRAD_FINITE: non-finite {found} of parameter {name} at step {step}", code=1)

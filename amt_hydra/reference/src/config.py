@@ -50,3 +50,6 @@ shared_cfg: dict[str, Any] = {
 
 # Peak learning rates. AdamWScale and Adafactor scale their steps by the size of the parameter, so theirs are larger.
 base_lr: dict[str, float] = {"adamw": 4e-3, "adamwscale": 3e-2, "adafactor": 3e-2}
+
+# What the model logs, any of which may say which checkpoints are best.
+monitors = ["validation/macro_onset_f", "validation/macro_onset_p", "validation/macro_onset_r", "validation/loss"]

@@ -1,4 +1,4 @@
-"""The network, and the Lightning module that trains and judges it."""
+"""Log-frequency features, the network over them, and the Lightning module that trains and judges it."""
 # ruff: noqa: ARG002 -- the arguments of hooks are Lightning's
 
 from typing import Any
@@ -7,10 +7,46 @@ import lightning.pytorch as pl
 import numpy as np
 import torch
 from evaluate import decode, score
-from features import LogFrequency
-from optimizers import make_optimizer, rate_at
+from mir_eval.util import midi_to_hz
+from numpy.typing import NDArray
+from optimizers import OPTIMIZERS, rate_at
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 -- its customary name
+
+
+def log_frequency_matrix(audio: dict[str, Any]) -> NDArray[np.float32]:
+    """Return the weights (n_fft // 2 + 1, n_bins) that gather FFT bins into log-frequency bins.
+
+    Each column is a triangle around its centre, one bin wide to either side but never narrower than the spacing of
+    the FFT (low pitches would otherwise fall between two FFT bins), and sums to one.
+    """
+    spacing = audio["sample_rate"] / audio["n_fft"]
+    hz = np.arange(audio["n_fft"] // 2 + 1) * spacing
+    centre = midi_to_hz(audio["lowest_bin"] + np.arange(audio["n_bins"]) / audio["bins_per_semitone"])
+    width = np.maximum(centre * (2.0 ** (1.0 / (12 * audio["bins_per_semitone"])) - 1.0), spacing)
+    weights = np.clip(1.0 - np.abs(hz[:, None] - centre[None, :]) / width[None, :], 0.0, None)
+    return np.asarray(weights / weights.sum(axis=0, keepdims=True), dtype=np.float32)
+
+
+class LogFrequency(nn.Module):
+    """Audio (batch, samples) in -1..1 to features (batch, samples // hop_length + 1, n_bins), always in fp32."""
+
+    window: Tensor
+    matrix: Tensor
+
+    def __init__(self, audio: dict[str, Any]) -> None:
+        super().__init__()
+        self.n_fft, self.hop = int(audio["n_fft"]), int(audio["hop_length"])
+        self.register_buffer("window", torch.hann_window(self.n_fft), persistent=False)
+        self.register_buffer("matrix", torch.from_numpy(log_frequency_matrix(audio)), persistent=False)
+
+    def forward(self, audio: Tensor) -> Tensor:
+        """Return log(1 + 10000 * power): zero for silence, about 9 for a tone at full scale."""
+        with torch.autocast(device_type=audio.device.type, enabled=False):  # half precision has no FFT on the CPU
+            window = self.window.float()
+            spectrum = torch.stft(audio.float(), self.n_fft, self.hop, window=window, return_complex=True)
+            power = torch.view_as_real(spectrum).square().sum(-1).transpose(1, 2) * (2.0 / window.sum()) ** 2
+            return torch.log1p(1e4 * (power @ self.matrix.float()))
 
 
 class Network(nn.Module):
@@ -51,10 +87,10 @@ class Network(nn.Module):
 class Transcriber(pl.LightningModule):
     """Audio to melody notes. Every argument is a plain value, kept in the checkpoint's hyper_parameters."""
 
-    def __init__(self, audio: dict[str, Any], model: dict[str, Any], training: dict[str, Any]) -> None:
+    def __init__(self, audio: dict[str, Any], model: dict[str, Any], **training: Any) -> None:
         super().__init__()
         self.save_hyperparameters()
-        self.rules = training
+        self.training_rules = training
         self.features = LogFrequency(audio)
         self.network = Network(audio["n_bins"], model["n_pitches"], model["conv_channels"], model["hidden"])
         self.hop_seconds = audio["hop_length"] / audio["sample_rate"]
@@ -81,7 +117,7 @@ class Transcriber(pl.LightningModule):
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Log by the number of optimizer steps: self.log counts otherwise, and a resume can shift its count."""
         step = self.global_step + 1
-        if step % self.rules["log_every_n_steps"] == 0:
+        if step % self.trainer.log_every_n_steps == 0:  # type: ignore[attr-defined] # Lightning declares it nowhere
             row = {"train/loss": float(self.latest_loss), "train/lr": optimizer.param_groups[0]["lr"]}
             for logger in self.loggers:
                 logger.log_metrics(row, step)
@@ -91,7 +127,7 @@ class Transcriber(pl.LightningModule):
         loss, onset, frame = self.loss(batch)
         maps = [np.asarray(logits[0].float().sigmoid().cpu()) for logits in (onset, frame)]
         estimate = decode(maps[0], maps[1], self.hop_seconds, self.lowest_pitch)
-        precision, recall, f1 = score(batch["notes"][0].double().cpu().numpy(), estimate)
+        precision, recall, f1 = score(batch["notes"][0].cpu().numpy(), estimate)
         # Every rank scores the whole set, so all of them agree on what is best.
         common: dict[str, Any] = {"on_epoch": True, "sync_dist": True, "batch_size": 1}
         self.log("validation/macro_onset_f", f1, prog_bar=True, **common)
@@ -102,8 +138,10 @@ class Transcriber(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         """Return the optimizer and a schedule that is a function of the step alone, whatever was resumed."""
-        rules = self.rules
-        optimizer = make_optimizer(rules["optimizer"], self.network, rules["learning_rate"], rules["weight_decay"])
+        rules = self.training_rules
+        optimizer = OPTIMIZERS[rules["optimizer"]](
+            self.network.parameters(), lr=rules["learning_rate"], weight_decay=rules["weight_decay"]
+        )
 
         def factor(step: int) -> float:  # a plain function, which LambdaLR leaves out of the checkpoint
             return rate_at(step, rules["scheduler"], rules["warmup_steps"], rules["total_steps"])

@@ -1,11 +1,10 @@
-"""Three optimizers by the family's names, and the learning rate as a function of the step."""
+"""The optimizers by the family's names, and the learning rate as a function of the step."""
 
 import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
 
 
 class AdamWScale(torch.optim.AdamW):
@@ -14,10 +13,8 @@ class AdamWScale(torch.optim.AdamW):
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Make one step."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
+        with torch.enable_grad():
+            loss = closure() if closure else None
         parameters = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
         before = [p.clone() for p in parameters]
         super().step()
@@ -28,16 +25,6 @@ class AdamWScale(torch.optim.AdamW):
 
 
 OPTIMIZERS: dict[str, Any] = {"adamw": torch.optim.AdamW, "adamwscale": AdamWScale, "adafactor": torch.optim.Adafactor}
-SCHEDULERS = ("cosine", "constant")
-
-
-def make_optimizer(name: str, network: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
-    """Return the named optimizer over the network; weights decay, biases and norms do not."""
-    matrices = [p for p in network.parameters() if p.ndim > 1]
-    vectors = [p for p in network.parameters() if p.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer: torch.optim.Optimizer = OPTIMIZERS[name](groups, lr=learning_rate)
-    return optimizer
 
 
 def rate_at(step: int, scheduler: str, warmup_steps: int, total_steps: int) -> float:

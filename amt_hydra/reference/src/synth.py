@@ -1,15 +1,11 @@
-"""Melodies made up from a seed: notes, their sound, and the room and band around them.
-
-A clip is a function of its random generator alone. Notes are rows (onset s, offset s, MIDI pitch).
-"""
+"""Melodies made up by a random generator, with their accompaniment. Notes are rows (onset s, offset s, MIDI pitch)."""
 
 import itertools
-from typing import Any
 
 import numpy as np
-import scipy.fft
-from features import midi_to_hz
+from mir_eval.util import midi_to_hz
 from numpy.typing import NDArray
+from scipy.signal import fftconvolve
 
 Audio = NDArray[np.float32]
 Notes = NDArray[np.float64]
@@ -23,8 +19,7 @@ def melody_notes(rng: np.random.Generator, seconds: float, low: int = 45, high: 
     time, pitch = rng.uniform(0.0, 0.2), int(rng.integers(low, high + 1))
     notes: list[tuple[float, float, int]] = []
     while True:
-        length = pace * float(rng.choice([0.5, 1.0, 1.0, 1.5, 2.0])) * rng.uniform(0.9, 1.1)
-        length = max(length, 0.1)
+        length = max(0.1, pace * float(rng.choice([0.5, 1.0, 1.0, 1.5, 2.0])) * rng.uniform(0.9, 1.1))
         if time + length > seconds - 0.05:
             return np.array(notes, dtype=np.float64).reshape(-1, 3)
         rest = rng.uniform(0.0, 0.03) if rng.random() < 0.75 else rng.uniform(0.05, 0.3)
@@ -34,63 +29,34 @@ def melody_notes(rng: np.random.Generator, seconds: float, low: int = 45, high: 
         pitch = pitch + step if low <= pitch + step <= high else pitch - step
 
 
-def draw_timbre(rng: np.random.Generator) -> dict[str, Any]:
-    """Return what the notes of one instrument share: harmonics, envelope, vibrato."""
-    count = int(rng.integers(4, 13))
-    strength = np.arange(1, count + 1) ** -rng.uniform(0.6, 2.0) * rng.uniform(0.4, 1.0, count)
-    strength[1::2] *= rng.uniform(0.3, 1.0)  # some instruments are poor in even harmonics
-    return {
-        "harmonics": strength / np.sqrt(np.sum(strength**2)),
-        "attack": rng.uniform(0.004, 0.04),  # s
-        "decay": rng.choice([0.0, rng.uniform(1.0, 5.0)]),  # 1/s; 0 is sustained, as a voice or a bow
-        "vibrato_hz": rng.uniform(4.5, 7.0),
-        "vibrato_cents": rng.choice([0.0, rng.uniform(10.0, 50.0)]),
-    }
-
-
-def render_note(timbre: dict[str, Any], hz: float, samples: int, rate: int) -> Audio:
-    """Return one note of `samples` samples: harmonics of `hz` under an envelope, vibrato growing in."""
-    time = np.arange(samples, dtype=np.float32) / np.float32(rate)
-    vibrato = np.sin(np.float32(2 * np.pi * timbre["vibrato_hz"]) * time) * np.minimum(1.0, time / np.float32(0.3))
-    cycles = np.cumsum(hz / rate * np.exp2(np.float32(timbre["vibrato_cents"] / 1200.0) * vibrato), dtype=np.float64)
-    angle = (2.0 * np.pi * (cycles % 1.0)).astype(np.float32)
-    turn = np.cos(angle) + np.complex64(1j) * np.sin(angle)
-    harmonics = timbre["harmonics"][: max(1, int(0.45 * rate / hz))]  # nothing above the Nyquist frequency
-    tone = np.zeros(samples, dtype=np.complex64)
-    for strength in harmonics[::-1]:  # Horner's scheme: the sum of strength[k] * turn ** (k + 1)
-        tone = (tone + np.complex64(strength)) * turn
-    attack, release = np.float32(timbre["attack"]), np.float32(0.02)
-    envelope = np.minimum(1.0, time / attack) * np.minimum(1.0, (time[-1] - time) / release)
-    return np.asarray(tone.imag * envelope * np.exp(np.float32(-timbre["decay"]) * time), dtype=np.float32)
-
-
 def render(rng: np.random.Generator, notes: Notes, samples: int, rate: int) -> Audio:
     """Return the notes played by one random instrument, each a little louder or softer, at an RMS of 0.1."""
-    timbre, audio = draw_timbre(rng), np.zeros(samples, dtype=np.float32)
-    tuning = rng.uniform(-0.2, 0.2)  # semitones, the same for the whole clip
+    count = int(rng.integers(4, 13))
+    strengths = np.arange(1, count + 1) ** -rng.uniform(0.6, 2.0) * rng.uniform(0.4, 1.0, count)
+    attack, decay = rng.uniform(0.004, 0.04), rng.choice([0.0, rng.uniform(1.0, 5.0)])  # s, 1/s; 0 as a voice or a bow
+    vibrato_hz, vibrato_cents = rng.uniform(4.5, 7.0), rng.choice([0.0, rng.uniform(10.0, 50.0)])
+    tuning = rng.uniform(-0.2, 0.2)  # semitones
+    audio = np.zeros(samples, dtype=np.float32)
     for onset, offset, pitch in notes:
         start, stop = round(onset * rate), min(round(offset * rate), samples)
-        loudness = np.float32(rng.uniform(0.6, 1.0))
-        audio[start:stop] += loudness * render_note(timbre, midi_to_hz(pitch + tuning), stop - start, rate)
+        time, hz = np.arange(stop - start, dtype=np.float32) / np.float32(rate), float(midi_to_hz(pitch + tuning))
+        swing = np.sin(np.float32(2 * np.pi * vibrato_hz) * time) * np.minimum(1.0, time / np.float32(0.3))  # grows in
+        cycles = np.cumsum(hz / rate * np.exp2(np.float32(vibrato_cents / 1200.0) * swing), dtype=np.float64)
+        turn = np.exp(np.complex64(2j * np.pi) * (cycles % 1.0).astype(np.float32))
+        tone = np.zeros(len(time), dtype=np.complex64)
+        for strength in strengths[: max(1, int(0.45 * rate / hz))][::-1]:  # none above the Nyquist frequency
+            tone = (tone + np.complex64(strength)) * turn  # Horner's scheme: the sum of strength[k] * turn ** (k + 1)
+        envelope = np.minimum(1.0, time / attack) * np.minimum(1.0, (time[-1] - time) / 0.02) * np.exp(-decay * time)
+        audio[start:stop] += (rng.uniform(0.6, 1.0) * envelope).astype(np.float32) * tone.imag
     return audio * np.float32(0.1 / max(float(np.sqrt(np.mean(audio**2))), 1e-6))
-
-
-def accompaniment(rng: np.random.Generator, seconds: float, rate: int) -> Audio:
-    """Return one to three held voices, changing together, at an RMS of 0.1."""
-    bars = np.append(np.arange(0.0, seconds, rng.uniform(0.5, 1.2)), seconds)
-    voices = int(rng.integers(1, 4))
-    notes = [(a, b, p) for a, b in itertools.pairwise(bars) for p in rng.integers(40, 68, voices)]
-    return render(rng, np.array(notes, dtype=np.float64), round(seconds * rate), rate)
 
 
 def reverb(rng: np.random.Generator, audio: Audio, rate: int) -> Audio:
     """Return the audio in a room: a tail of decaying noise, 0.1 to 0.5 s, well below the direct sound."""
     time = np.arange(int(rng.uniform(0.1, 0.5) * rate)) / rate
-    tail = rng.standard_normal(len(time)) * np.exp(-6.9 * time / time[-1])
+    tail = rng.standard_normal(len(time)) * np.exp(-6.9 * time / time[-1])  # -60 dB at its end
     tail *= rng.uniform(0.1, 0.4) / np.sqrt(np.sum(tail**2))
-    size = scipy.fft.next_fast_len(len(audio) + len(tail), real=True)
-    wet = scipy.fft.rfft(audio, size) * scipy.fft.rfft(tail.astype(np.float32), size)
-    return audio + np.asarray(scipy.fft.irfft(wet, size)[: len(audio)], dtype=np.float32)
+    return audio + np.asarray(fftconvolve(audio, tail.astype(np.float32))[: len(audio)], dtype=np.float32)
 
 
 def gain(rng: np.random.Generator, low: float, high: float) -> np.float32:
@@ -99,11 +65,13 @@ def gain(rng: np.random.Generator, low: float, high: float) -> np.float32:
 
 
 def make_clip(rng: np.random.Generator, seconds: float, rate: int) -> tuple[Audio, Notes]:
-    """Return audio (samples,) within -1..1 and the melody's notes."""
-    notes = melody_notes(rng, seconds)
-    audio = render(rng, notes, round(seconds * rate), rate)
-    audio += gain(rng, -14.0, -3.0) * accompaniment(rng, seconds, rate)
+    """Return audio (samples,) within -1..1 and the melody's notes: over softer held chords, in a room, with noise."""
+    notes, samples = melody_notes(rng, seconds), round(seconds * rate)
+    bars, voices = np.append(np.arange(0.0, seconds, rng.uniform(0.5, 1.2)), seconds), int(rng.integers(1, 4))
+    chords = np.array([(a, b, p) for a, b in itertools.pairwise(bars) for p in rng.integers(40, 68, voices)])
+    audio = render(rng, notes, samples, rate)
+    audio += gain(rng, -14.0, -3.0) * render(rng, chords, samples, rate)
     audio = reverb(rng, audio, rate)
-    audio += gain(rng, -60.0, -36.0) * rng.standard_normal(len(audio), np.float32)
-    audio *= gain(rng, -10.0, 0.0)
-    return audio / max(1.0, float(np.abs(audio).max())), notes
+    audio += gain(rng, -60.0, -36.0) * rng.standard_normal(samples, np.float32)
+    audio *= gain(rng, -10.0, 0.0) / max(np.float32(1.0), np.abs(audio).max())
+    return audio, notes
