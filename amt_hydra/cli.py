@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,15 +126,29 @@ def _train(line: Line, pre: "Preflight") -> int:
     from amt_hydra.report.data import plain
     from amt_hydra.train import launch
 
-    out = console.console(stderr=line.json)  # with --json, stdout ends with the outcome as one object
+    out = console.console(stderr=line.json)
     console.show_start(pre, out)
-    outcome, folder = launch(pre, os.environ)
+    with _stdout_kept() if line.json else contextlib.nullcontext():
+        outcome, folder = launch(pre, os.environ)
     if line.json:
         import json
 
         print(json.dumps({**plain(outcome), "record": str(folder)}))
     console.show_outcome(outcome, folder, pre, out)
     return outcome.code
+
+
+@contextlib.contextmanager
+def _stdout_kept() -> Iterator[None]:
+    """Let what train.py prints go to stderr: with --json, stdout is one document."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _print_plan_json(pre: "Preflight") -> None:

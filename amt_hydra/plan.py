@@ -12,7 +12,7 @@ from amt_hydra.mapping import Channel, is_dead, render
 from amt_hydra.origins import Origin
 from amt_hydra.repository.facts import Flag, Repository
 from amt_hydra.resolve import Resolved
-from amt_hydra.runstate import Place
+from amt_hydra.runstate import Place, records_of
 from amt_hydra.schema import leaves
 from amt_hydra.settings import Settings
 from amt_hydra.unkept import Unkept, flag_name, is_default, same, unreached
@@ -81,7 +81,7 @@ def lay_out(
         cwd=repository.cwd,
         place=world.place,
         moved_to=world.aside if identity.aside else None,
-        records=settings.paths.outputs / settings.project / settings.exp_id / "launches",
+        records=records_of(settings),
         decisions=tuple(_decisions(values, resolved.origins, channels, left)),
         unkept=(*unkept, *unknown),
     )
@@ -121,7 +121,7 @@ def _decisions(
     for key, setting in values.items():
         channel = channels.get(key)
         means = channel.carrier if channel else None
-        origin = origins.get(key, Origin("default", "conf/config.yaml"))
+        origin = _origin(key, origins)
         lost = key in left or (origin.who == "machine" and means is None)
         value = None if lost else setting
         if value is None and channel and channel.stands:
@@ -131,6 +131,12 @@ def _decisions(
         option = channel.flag.option or channel.flag.dest if channel and channel.flag else str(means) if means else ""
         found.append(Decision(key, value, channel.current if channel else None, origin, option))
     return found
+
+
+def _origin(key: str, origins: Mapping[str, Origin]) -> Origin:
+    """Who decided a setting; a map was decided by whoever put something into it."""
+    inside = (origin for name, origin in origins.items() if name.startswith(f"{key}."))
+    return origins.get(key) or next(inside, Origin("default", "conf/config.yaml"))
 
 
 def _flags(

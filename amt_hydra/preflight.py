@@ -185,21 +185,44 @@ def _facts(
 
 
 def _runs(settings: Settings, repository: Repository, reach: Mapping[str, Channel]) -> Path:
-    """The folder that holds <project>/<exp_id>, as the repository itself will resolve it."""
-    if settings.repo.runs is not None:
-        return settings.repo.runs
+    """The folder that holds <project>/<exp_id>, as the repository itself will resolve it.
+
+    repo.runs says it only where it cannot be read: elsewhere it would have us look in one place, and train in another.
+    """
     if "paths.outputs" in reach and reach["paths.outputs"].carrier is not None:
-        return settings.paths.outputs
+        known: Path | None = settings.paths.outputs
+    else:
+        known = _read_runs(settings, repository)
+    said = settings.repo.runs
+    if said is not None and known is not None and os.path.realpath(said) != os.path.realpath(known):
+        raise AmtError(
+            f"repo.runs={said}, but this repository writes to {known}",
+            fix=[
+                "leave repo.runs out",
+                f"name the place where the repository takes it: {_runs_means(settings, reach)}",
+                "where its source misleads: repo.runs_from=[]",
+            ],
+        )
+    where = said or known
+    if where is None:
+        raise AmtError(
+            f"where {repository.root} writes its runs could not be read ({', '.join(settings.repo.runs_from)})",
+            fix=["repo.runs=<the folder that holds <project>/<exp_id>>", "or name its means: repo.runs_from"],
+        )
+    return where
+
+
+def _runs_means(settings: Settings, reach: Mapping[str, Channel]) -> str:
+    return "paths.outputs" if "paths.outputs" in reach else " or ".join(settings.repo.runs_from)
+
+
+def _read_runs(settings: Settings, repository: Repository) -> Path | None:
+    """What the first means of the mapping yields; None where it is computed."""
     means = [parse(text, "runs_from") for text in settings.repo.runs_from]
     extra = {extra_dest(name): value for name, value in settings.extra.flags.items() if value is not None}
     given = [extra[m.name] for m in means if m.kind == "flag" and m.name in extra]
     value = given[0] if given else lookup(means, repository)
-    if not isinstance(value, str):
-        raise AmtError(
-            f"where {repository.root} writes its runs could not be read (looked at {', '.join(map(str, means))})",
-            fix=["repo.runs=<the folder that holds <project>/<exp_id>>", "or name its means: repo.runs_from"],
-        )
-    return Path(os.path.realpath(repository.cwd / value))
+    return Path(os.path.realpath(repository.cwd / value)) if isinstance(value, str) else None
 
 
 def _load(dirs: list[Path], kind: str) -> Mapping[str, Any]:

@@ -1,9 +1,11 @@
 """What lies in an experiment's folder, and around it: read once, before anything is decided."""
 
 import glob
+import json
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -58,6 +60,8 @@ class RunState:
     """An exp_id like this one's that no experiment has yet."""
     nearby: tuple[Xray, ...] = ()
     """Whole checkpoints of the project, best first: filled where one has to be proposed."""
+    earlier: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the experiment's last launch, by key, as its record has them: filled for a resume."""
 
     @property
     def newest(self) -> Xray | None:
@@ -97,6 +101,22 @@ def place(settings: Settings, runs: Path, exp_id: str | None = None) -> Place:
         ) from error
 
 
+def records_of(settings: Settings) -> Path:
+    """Where the records of an experiment's launches lie."""
+    return settings.paths.outputs / settings.project / settings.exp_id / "launches"
+
+
+def _earlier(settings: Settings) -> dict[str, object]:
+    """The values of the last launch that has a record; a resume of a run without one has nothing to go by."""
+    files = sorted(records_of(settings).glob("[!.]*/record.json"))
+    try:
+        recorded = json.loads(files[-1].read_text(encoding="utf-8"))["settings"] if files else {}
+        pairs = {key: (entry["value"], entry["repository"]) for key, entry in recorded.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}  # a record that is damaged or of another version tells nothing
+    return {key: own if value is None else value for key, (value, own) in pairs.items()}
+
+
 def read_runstate(settings: Settings, where: Place, init_from: str) -> RunState:
     """Look at the experiment's checkpoints. `init_from` says who set init.ckpt, where it is set."""
     found = checkpoints(where.checkpoints)
@@ -113,6 +133,7 @@ def read_runstate(settings: Settings, where: Place, init_from: str) -> RunState:
         init_inside=_inside(init.path, where.experiment) if init else None,
         unused=_unused(settings, where.runs),
         nearby=nearby(where, settings.checkpoint.mode or "max") if missing else (),
+        earlier=_earlier(settings) if settings.init.mode == "resume" else {},
     )
 
 

@@ -13,6 +13,13 @@ from typing import Any, Literal
 Kind = Literal["identity", "restored", "free"]
 Mode = Literal["scratch", "resume", "warmstart"]
 
+MOST_STEPS = 2**63 - 1
+"""torch counts in int64 (torch.iinfo(torch.int64).max)."""
+MOST_SEED = 2**32 - 1
+"""numpy.random.seed takes no more, and Lightning's seed_everything refuses it."""
+MOST_CLIPS = 2**20
+"""At upstream's 32767 float32 samples a clip, 128 GiB of audio in one batch: no GPU holds more."""
+
 
 def _identity(**limits: Any) -> Any:
     return field(metadata={"kind": "identity", **limits})
@@ -78,9 +85,9 @@ class Optimizer:
     """As the repository spells it; this family compares it in lower case."""
     lr: float | None = _restored(above=0)
     """Base learning rate."""
-    warmup_steps: int | None = _restored(least=0)
+    warmup_steps: int | None = _identity(least=0, most=MOST_STEPS)
     """Optimizer steps of linear warm-up."""
-    scheduler: str | None = _restored()
+    scheduler: str | None = _identity()
     """Schedule after the warm-up: cosine, constant, …"""
 
 
@@ -88,11 +95,11 @@ class Optimizer:
 class Batch:
     """Batch size per GPU: `local` clips, processed as parts of `sub`; local is a multiple of sub."""
 
-    sub: int | None = _identity(least=1)
+    sub: int | None = _identity(least=1, most=MOST_CLIPS)
     """Clips of one sub-batch."""
-    local: int | None = _identity(least=1)
+    local: int | None = _identity(least=1, most=MOST_CLIPS)
     """Clips per GPU and step."""
-    accumulate: int | None = _identity(least=1)
+    accumulate: int | None = _identity(least=1, most=MOST_STEPS)
     """Batches added up before one optimizer step."""
 
 
@@ -138,7 +145,7 @@ class Checkpoint:
     """Metric that ranks them."""
     mode: Literal["max", "min"] | None = _identity()
     """Whether more of it is better."""
-    save_top_k: int | None = _free(least=-1)
+    save_top_k: int | None = _free(least=-1, most=MOST_STEPS)
     """How many of the best are kept; -1: all."""
     save_last: bool | None = _free()
     """Keep last.ckpt, as a real copy."""
@@ -220,11 +227,11 @@ class Settings:
     """Name of the experiment: a plain folder name."""
     project: str = _free(folder=True)
     """Name of the project: a plain folder name; W&B's project too."""
-    seed: int | None = _identity(least=0)
+    seed: int | None = _identity(least=0, most=MOST_SEED)
     """Random seed."""
-    max_steps: int | None = _free(least=-1)
+    max_steps: int | None = _free(least=-1, most=MOST_STEPS)
     """Optimizer steps to train to, counted from the run's start; -1: no limit."""
-    val_interval: int | None = _free(least=1)
+    val_interval: int | None = _free(least=1, most=MOST_STEPS)
     """Training batches between validations."""
     repo: Repo = _free()
     init: Init = _free()

@@ -580,5 +580,5 @@ def test_the_tree_is_the_only_thing_that_a_way_needs(stand: Stand, tmp_path: Pat
     """A path from a project in another folder: with glob characters, quotes and spaces in it."""
     runs = tmp_path / "runs [x]*? 'a' \"b\""
     stand.checkpoint(runs / "melody" / "other" / "checkpoints" / "best.ckpt")
-    _, ways = refused(stand.pre("init=resume", f"repo.runs={runs}"))
+    _, ways = refused(stand.pre("init=resume", "repo.runs_from=[]", f"repo.runs={runs}"))
     assert runs_as(stand.follow(way(ways, "warm-start")), "warmstart")

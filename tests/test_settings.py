@@ -31,9 +31,12 @@ def test_every_key_is_classified(key: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "keys"),
     [
-        ("identity", "seed init.ckpt extra.flags precision.name optimizer.name data_presets.name batch.local"),
+        (
+            "identity",
+            "optimizer.warmup_steps optimizer.scheduler seed init.ckpt extra.flags precision.name optimizer.name data_presets.name batch.local",
+        ),
         ("free", "init.mode max_steps val_interval data.num_workers logger.kind ddp.devices ddp.nodes paths.outputs"),
-        ("restored", "optimizer.lr optimizer.warmup_steps optimizer.scheduler"),
+        ("restored", "optimizer.lr"),
     ],
 )
 def test_what_a_change_of_a_key_means_for_a_run_that_exists(kind: str, keys: str) -> None:

@@ -19,17 +19,27 @@ from amt_hydra.checks.machine_checks import (
     WandbReady,
     WorkersFit,
 )
+from amt_hydra.checks.resume_checks import SettingsContinue
 from amt_hydra.checks.setting_checks import (
+    DataHomeExists,
     DefaultKept,
     DocumentedDefaults,
     ExtraFlagExists,
     FeatureImplemented,
     IgnoresAreKnown,
+    PrecisionKnown,
     PresetExists,
     SettingReaches,
     ValueFits,
 )
-from amt_hydra.checks.training_checks import BatchDivides, FirstValidation, MonitorLogged, RestoredOnResume, WarmupEnds
+from amt_hydra.checks.training_checks import (
+    BatchDivides,
+    FirstValidation,
+    MonitorLogged,
+    RestoredOnResume,
+    StepsToTrain,
+    WarmupEnds,
+)
 
 CHECKS: tuple[type[Check], ...] = (
     IgnoresAreKnown,
@@ -37,16 +47,20 @@ CHECKS: tuple[type[Check], ...] = (
     ExperimentFree,
     LastIsCurrent,
     LoadsAsIs,
+    SettingsContinue,
     LeftoverSwitches,
     SettingReaches,
     ValueFits,
+    PrecisionKnown,
     ExtraFlagExists,
     FeatureImplemented,
     PresetExists,
+    DataHomeExists,
     DefaultKept,
     DocumentedDefaults,
     RestoredOnResume,
     MonitorLogged,
+    StepsToTrain,
     FirstValidation,
     WarmupEnds,
     BatchDivides,

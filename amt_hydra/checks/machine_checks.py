@@ -11,16 +11,25 @@ from amt_hydra.resolve import auto_workers, loaders, on_cpu
 BF16_CAPABILITY = (8, 0)
 """First compute capability with bf16 arithmetic; older GPUs "support" it by emulation, and slowly."""
 
+ROOM = 50 * 2**20
+"""Bytes below which a disk is called full where the size of a checkpoint is unknown: a small model with its optimizer."""
+
 
 class DevicesExist(Check):
-    """The GPUs asked for are there.
+    """The GPUs and machines asked for are there.
 
-    A strategy that waits for more ranks than there are devices hangs, or dies after the start-up.
+    A strategy that waits for more ranks than there are devices or nodes hangs, or dies after the start-up.
     """
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Compare ddp.devices with the GPUs that are visible."""
         gpus, ddp = subject.machine.gpus, subject.settings.ddp
+        if ddp.nodes > 1:
+            yield self.error(
+                f"ddp.nodes={ddp.nodes}, but a launch here starts train.py on this machine alone: it would wait for "
+                "the other nodes for ever",
+                subject.typed.changed("ddp.nodes=1"),
+            )
         if ddp.accelerator == "cpu" or not isinstance(ddp.devices, int):
             return
         if gpus is None:
@@ -102,6 +111,12 @@ class DiskSpace(Check):
         keep = subject.whole_number("checkpoint.save_top_k")
         sizes = [x.size for x in (*subject.state.found, subject.state.init) if x is not None and x.whole]
         free = subject.free[subject.plan.place.checkpoints]
+        if not sizes and free < ROOM:
+            yield self.warning(
+                f"{free / 2**20:.1f} MiB are free in {subject.plan.place.checkpoints}, and no checkpoint tells yet how "
+                "large the next will be",
+                f"make room: less than {_mib(ROOM)} is hardly enough for one",
+            )
         if keep is None or keep < 0 or not sizes:
             return
         there = 0 if subject.plan.moved_to else len(subject.state.found)
@@ -126,7 +141,7 @@ class FoldersWritable(Check):
     ignorable = False
 
     def run(self, subject: Subject) -> Iterator[Finding]:
-        """Ask for the nearest folder that exists."""
+        """Ask for the nearest folder that exists; a file system without a free byte is full, or no place for files."""
         outputs, checkpoints = subject.settings.paths.outputs, subject.plan.place.checkpoints
         for key, folder in (("paths.outputs", outputs), ("checkpoints", checkpoints)):
             existing = next(p for p in (folder, *folder.parents) if os.path.lexists(p))
@@ -134,7 +149,7 @@ class FoldersWritable(Check):
             ways = [way, "paths.outputs=<another folder>"] if folder.is_relative_to(outputs) else [way]
             if not existing.is_dir():
                 yield self.error(f"{key}: {existing} is in the way: it is no folder", *ways)
-            elif not os.access(existing, os.W_OK | os.X_OK):
+            elif not os.access(existing, os.W_OK | os.X_OK) or not subject.free[folder]:
                 yield self.error(f"{key}: {existing} cannot be written to", *ways)
 
 

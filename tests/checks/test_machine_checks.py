@@ -18,6 +18,15 @@ H100 = Gpu(1, "NVIDIA H100", (9, 0), 80 << 30)
 NO_KEY = Wandb(credentials=False, source="none: no WANDB_API_KEY", mode="online")
 
 
+# DevicesExist
+
+
+def test_other_nodes_are_not_waited_for(stand: Stand) -> None:
+    (finding,) = of(stand.pre("ddp.nodes=2"), "DevicesExist")
+    assert finding.severity == "error"
+    assert of(stand.follow(finding.fix[0]), "DevicesExist") == []
+
+
 # PrecisionFits
 
 

@@ -93,6 +93,13 @@ def test_exit_0_without_a_new_step_is_reported_as_failed(desk: Desk, idle: Path)
     assert json.loads((launch / "record.json").read_text())["outcome"]["train_code"] == 0
 
 
+def test_with_json_stdout_is_one_document_whatever_train_py_prints(desk: Desk, idle: Path) -> None:
+    run = desk("exp_id=document", f"repo.path={idle}", "--json")
+    assert run.code == 65
+    assert json.loads(run.out)["code"] == 65
+    assert "hello from document" in run.err
+
+
 def test_c19_a_secret_of_the_environment_reaches_no_file_of_ours(desk: Desk, idle: Path) -> None:
     secret = "0123456789abcdef0123456789abcdef01234567"
     desk("exp_id=secretive", f"repo.path={idle}", WANDB_API_KEY=secret)
