@@ -33,7 +33,8 @@ def test_every_key_is_classified(key: str) -> None:
     [
         (
             "identity",
-            "optimizer.warmup_steps optimizer.scheduler seed init.ckpt extra.flags precision.name optimizer.name data_presets.name batch.local",
+            "optimizer.name optimizer.warmup_steps optimizer.scheduler seed init.ckpt extra.flags "
+            "precision.name data_presets.name batch.local",
         ),
         ("free", "init.mode max_steps val_interval data.num_workers logger.kind ddp.devices ddp.nodes paths.outputs"),
         ("restored", "optimizer.lr"),
