@@ -40,6 +40,17 @@ def search_dirs(config_dir: str | None, environ: Mapping[str, str], cwd: Path) -
     return list(dict.fromkeys(p.resolve() for p in found))
 
 
+def shadowed(dirs: list[Path]) -> tuple[Path, ...]:
+    """Configs that an earlier folder has one of the same name for: they are never used."""
+    seen: set[Path] = set()
+    hidden = []
+    for folder in dirs:
+        names = {file.relative_to(folder) for file in (*folder.glob("*.yaml"), *folder.glob("*/*.yaml"))}
+        hidden += sorted(folder / name for name in names & seen)
+        seen |= names
+    return tuple(hidden)
+
+
 def groups(dirs: list[Path]) -> list[str]:
     """Names of the config groups in these folders."""
     return sorted({p.name for d in dirs for p in d.iterdir() if p.is_dir() and not p.name.startswith((".", "__"))})

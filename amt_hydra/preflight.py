@@ -14,7 +14,7 @@ from amt_hydra.checks import run_checks, stops
 from amt_hydra.checks.base import Finding, Subject
 from amt_hydra.commands import Typed
 from amt_hydra.compose import Composed, compose
-from amt_hydra.conf_path import bundled_repository, search_dirs
+from amt_hydra.conf_path import bundled_repository, search_dirs, shadowed
 from amt_hydra.documented import yaml_loader
 from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.identity import decide
@@ -87,6 +87,7 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
         machine=machine,
         identity=identity,
         plan=plan,
+        shadowed=shadowed(dirs),
         leftovers={name: child[name] for name in SWITCHES if name in child and name not in plan.env},
         locked=_holder(where.lock),
         free={folder: free_bytes(folder) for folder in (where.checkpoints, settings.paths.outputs)},

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.checks.config_checks import ConfigsCount
 from amt_hydra.checks.identity_checks import (
     ExperimentFree,
     IdentityHolds,
@@ -43,6 +44,7 @@ from amt_hydra.checks.training_checks import (
 
 CHECKS: tuple[type[Check], ...] = (
     IgnoresAreKnown,
+    ConfigsCount,
     IdentityHolds,
     ExperimentFree,
     LastIsCurrent,

@@ -50,6 +50,8 @@ class Subject:
     machine: Machine
     identity: Identity
     plan: Plan
+    shadowed: tuple[Path, ...]
+    """Configs of the user's own that one of the same name hides."""
     leftovers: dict[str, str]
     """AMT_* switches found in the shell: name -> value."""
     locked: "Holder | None"
