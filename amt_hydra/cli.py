@@ -104,7 +104,12 @@ def _plan_or_train(line: Line) -> int:
     from amt_hydra.preflight import preflight
     from amt_hydra.report import console
 
-    pre = preflight(Typed(line.verb, line.words, line.config_dir), os.environ, _cwd())
+    typed = Typed(line.verb, line.words, line.config_dir)
+    try:
+        pre = preflight(typed, os.environ, _cwd())
+    except AmtError as error:
+        error.fix += typed.mended(error.new, error.drop)
+        raise
     unasked = line.verb == "train" and line.bare and pre.located.discovered
     if line.json and (line.verb == "plan" or pre.stopped or unasked):
         _print_plan_json(pre)
@@ -130,11 +135,17 @@ def _train(line: Line, pre: "Preflight") -> int:
     console.show_start(pre, out)
     with _stdout_kept() if line.json else contextlib.nullcontext():
         outcome, folder = launch(pre, os.environ)
-    if line.json:
-        import json
+    try:
+        if line.json:
+            import json
 
-        print(json.dumps({**plain(outcome), "record": str(folder)}))
-    console.show_outcome(outcome, folder, pre, out)
+            print(json.dumps({**plain(outcome), "record": str(folder)}))
+        console.show_outcome(outcome, folder, pre, out)
+        sys.stdout.flush()
+    except OSError as error:
+        if not of_a_stream(error):
+            raise
+        return _without_streams(outcome.code)  # nobody to tell; the training ended as it did
     return outcome.code
 
 

@@ -1,10 +1,13 @@
 """Commands to paste: what the user typed, changed in one respect."""
 
+import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 PROGRAM = "python -m amt_hydra"
+_NOT_UTF8 = re.compile("[\udc80-\udcff]+")  # as Python holds such bytes
 SET_BY_GROUP: Mapping[str, str] = {
     "init": "init.mode",
     "precision": "precision.name",
@@ -33,6 +36,13 @@ class Typed:
         keys |= {SET_BY_GROUP[key] for key in keys & SET_BY_GROUP.keys()}
         return self._render([*(w for w in self.words if _key(w) not in keys), *new])
 
+    def mended(self, new: Sequence[str], drop: Sequence[str]) -> tuple[str, ...]:
+        """The command with these overrides instead, and without the keys in `drop`; () where that is no change."""
+        nulled = [key for key, _, value in (word.partition("=") for word in self.words) if value == "null"]
+        keys = [key for key in drop if self.sets(key)]
+        keys += [group for key in drop if (group := key.partition(".")[0]) in nulled]
+        return (self.changed(*new, drop=keys),) if new or keys else ()
+
     def sets(self, key: str) -> bool:
         """Whether one of the overrides is of this key."""
         return any(_key(word) == key for word in self.words)
@@ -44,7 +54,15 @@ class Typed:
 
 def render(verb: str, words: Sequence[str]) -> str:
     """A command line for a POSIX shell."""
-    return " ".join([PROGRAM, *([] if verb == "train" else [verb]), *map(shlex.quote, words)])
+    return " ".join([PROGRAM, *([] if verb == "train" else [verb]), *map(quote, words)])
+
+
+def quote(text: str) -> str:
+    """One word for a shell. Bytes of a path that are no UTF-8 cannot be printed: bash, zsh and ksh read $'…'."""
+    if not _NOT_UTF8.search(text):
+        return shlex.quote(text)
+    escaped = re.sub(r"[\\']", r"\\\g<0>", text)
+    return "$'" + _NOT_UTF8.sub(lambda m: "".join(rf"\x{byte:02x}" for byte in os.fsencode(m[0])), escaped) + "'"
 
 
 def _key(word: str) -> str:

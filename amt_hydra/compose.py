@@ -1,19 +1,23 @@
 """From overrides to a plain tree of values, by Hydra; and for each value, who decided it."""
 
 import os
-import shlex
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from amt_hydra.commands import quote
 from amt_hydra.conf_path import groups, shipped
 from amt_hydra.documented import documented
 from amt_hydra.errors import USAGE, AmtError, nearest, of_a_stream
 from amt_hydra.layers import layers
 from amt_hydra.origins import Origin, origins
-from amt_hydra.overrides import prepare
+from amt_hydra.overrides import prepare, refuse_secret
+from amt_hydra.schema import flatten
+
+_OVERRIDE_OF_NOTHING = re.compile(r"In '(?P<config>[^']+)': Could not override '(?P<group>[^']+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ def compose(words: Sequence[str], dirs: Sequence[Path]) -> Composed:
 
     prepared = prepare(words, groups(list(dirs)))
     register(dirs)
-    with explained(words), hydra.initialize_config_dir(str(shipped()), version_base="1.3"):
+    with explained(words, dirs), hydra.initialize_config_dir(str(shipped()), version_base="1.3"):
         config = hydra.compose("config", prepared, return_hydra_config=True)
         choices = dict(config.hydra.runtime.choices)
         merged = layers(GlobalHydra.instance().config_loader(), choices, prepared)
@@ -69,6 +73,8 @@ def compose(words: Sequence[str], dirs: Sequence[Path]) -> Composed:
         raw = _plain(OmegaConf.to_container(config, resolve=False))
     found = origins(raw, merged, prepared, os.environ)
     tree = _resolved(config, found)
+    for key, value in flatten(tree):  # of files; the overrides were looked at before
+        refuse_secret(key, str(value))
     return Composed(tree, found, {g: c for g, c in choices.items() if not g.startswith("hydra/")})
 
 
@@ -93,7 +99,7 @@ def _del_hydra(config: Any) -> None:
 
 
 @contextmanager
-def explained(words: Sequence[str]) -> Iterator[None]:
+def explained(words: Sequence[str], dirs: Sequence[Path]) -> Iterator[None]:
     """Turn what Hydra, OmegaConf and the YAML parser raise about configs and overrides into an AmtError."""
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -104,14 +110,25 @@ def explained(words: Sequence[str]) -> Iterator[None]:
     except (HydraException, OmegaConfBaseException, YAMLError, ValueError, OSError) as error:
         if of_a_stream(error):
             raise
-        raise _explain(error, words) from error
+        raise _explain(error, words, dirs) from error
 
 
-def _explain(error: BaseException, words: Sequence[str]) -> AmtError:
+def _explain(error: BaseException, words: Sequence[str], dirs: Sequence[Path]) -> AmtError:
     from hydra.errors import MissingConfigException, OverrideParseException
+    from yaml import MarkedYAMLError
 
+    if isinstance(error, MarkedYAMLError) and error.problem_mark is not None:
+        file = error.problem_mark.name
+        return AmtError(
+            f"{file}:{error.problem_mark.line + 1}: no YAML: {error.problem}", fix=[f"mend {file}"], code=USAGE
+        )
+    if isinstance(error, UnicodeDecodeError):
+        file = next((str(f) for d in dirs for f in sorted(d.glob("*/*.yaml")) if not _is_utf8(f)), "a config file")
+        return AmtError(f"{file} is not UTF-8: {error.reason}", fix=[f"save {file} as UTF-8"], code=USAGE)
+    if misplaced := _OVERRIDE_OF_NOTHING.match(str(error)):
+        return _no_group(misplaced["config"], misplaced["group"], dirs)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        return _no_option(str(error.missing_cfg_file), list(error.options or []), str(error))
+        return _no_option(str(error.missing_cfg_file), list(error.options or []), str(error), words)
     if isinstance(error, OverrideParseException):
         return AmtError(
             f"{error.override} cannot be read: {str(error).splitlines()[0]}",
@@ -120,17 +137,35 @@ def _explain(error: BaseException, words: Sequence[str]) -> AmtError:
         )
     if "requires --multirun" in str(error) or "Ambiguous value" in str(error):
         word = next((w for w in words if w in str(error)), "")
-        return AmtError(
-            f"{word} gives several values, which would be a sweep; this is a single run",
-            fix=["give one value", f"a list is written {word.partition('=')[0]}=[…]"],
-            code=USAGE,
-        )
+        return _several(word, ["give one value", f"a list is written {word.partition('=')[0]}=[…]"])
     return _other(error, words)
 
 
-def _no_option(missing: str, options: Sequence[str], text: str) -> AmtError:
+def _several(word: str, fix: list[str]) -> AmtError:
+    return AmtError(f"{word} gives several values, which would be a sweep; this is a single run", fix=fix, code=USAGE)
+
+
+def _is_utf8(file: Path) -> bool:
+    try:
+        file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _no_group(config: str, group: str, dirs: Sequence[Path]) -> AmtError:
+    """A config's defaults list overrides a group that is none."""
+    file = next((f for d in dirs if (f := d / f"{config}.yaml").is_file()), config)
+    close = nearest(group, groups(list(dirs)))
+    hint = f"did you mean `override /{close}`?" if close else f"the groups are: {', '.join(groups(list(dirs)))}"
+    return AmtError(f"{file}: `override /{group}`: there is no such group", fix=[hint], code=USAGE)
+
+
+def _no_option(missing: str, options: Sequence[str], text: str, words: Sequence[str]) -> AmtError:
     """An option of a group that is not there, or one that a config's defaults list names."""
     group, _, name = missing.rpartition("/")
+    if f"{group}={name}" in words and set(name.split(",")) <= set(options):
+        return _several(f"{group}={name}", [f"give one of {', '.join(name.split(','))}"])
     named_in = text.partition("In '")[2].partition("'")[0]
     where = f" (in the defaults list of {named_in})" if named_in not in ("", "config") else ""
     close = nearest(name, options)
@@ -144,12 +179,10 @@ def _other(error: BaseException, words: Sequence[str]) -> AmtError:
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     key = getattr(cause, "full_key", None)
     lines = [*str(error).splitlines(), *(str(cause).splitlines() if cause is not error else [])]
-    if isinstance(error, UnicodeDecodeError):
-        lines.insert(0, "a config file is not UTF-8:")
     noise = ("full_key:", "object_type=", "reference_type=")
     text = " ".join(line.strip() for line in lines if not line.strip().startswith(noise))
     return AmtError(
-        f"{f'{key}: ' if key else ''}{text}", fix=[f"given: {shlex.join(words)}"] if words else [], code=USAGE
+        f"{f'{key}: ' if key else ''}{text}", fix=[f"given: {' '.join(map(quote, words))}"] if words else [], code=USAGE
     )
 
 

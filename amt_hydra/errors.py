@@ -11,29 +11,47 @@ REFUSED = 78
 INTERRUPTED = 130
 
 
+# What writing to a pipe, socket, terminal or file that was opened long ago can end with.
+_OF_STREAMS = (
+    *(errno.EPIPE, errno.ECONNRESET, errno.EIO, errno.ENXIO, errno.EBADF, errno.EAGAIN),
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ESTALE),
+)
+
+
 class AmtError(Exception):
     """A refusal that the user can act on.
 
     `message` names the key, its value and what is valid; `fix` holds the ways out, each a command to paste or a
-    short imperative. It is shown without a traceback and ends the process with `code`.
+    short imperative. It is shown without a traceback and ends the process with `code`. Where other overrides would
+    do, `new` holds them and `drop` the keys to leave out: whoever knows the command line makes a command of it.
     """
 
-    def __init__(self, message: str, *, fix: Sequence[str] = (), code: int = REFUSED) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        fix: Sequence[str] = (),
+        code: int = REFUSED,
+        new: Sequence[str] = (),
+        drop: Sequence[str] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.fix = tuple(fix)
         self.code = code
+        self.new = tuple(new)
+        self.drop = tuple(drop)
 
 
 def of_a_stream(error: BaseException) -> bool:
-    """Whether stdout or stderr failed: its reader went away, its disk is full. A file's error names the file."""
-    numbers = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return isinstance(error, OSError) and error.filename is None and error.errno in numbers
+    """Whether stdout or stderr failed: reader gone, terminal closed, disk full. A file's error names the file."""
+    return isinstance(error, OSError) and error.filename is None and error.errno in _OF_STREAMS
 
 
 def nearest(name: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
-    """Return the entry of `known` closest in spelling to `name`, or None where nothing is close."""
+    """Return the entry of `known` closest in spelling to `name`, case aside, or None where nothing is close."""
     from difflib import get_close_matches
 
-    found = get_close_matches(name, known, n=1, cutoff=cutoff)
-    return found[0] if found else None
+    spelt = {entry.lower(): entry for entry in reversed(known)}  # of two that differ in case alone, the first
+    found = get_close_matches(name.lower(), spelt, n=1, cutoff=cutoff)
+    return spelt[found[0]] if found else None

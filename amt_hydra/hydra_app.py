@@ -28,7 +28,7 @@ def show(options: Sequence[str], words: Sequence[str], dirs: list[Path]) -> int:
     def app(_: object) -> None:
         """Never called: the command line was found to hold one of the options that only show something."""
 
-    with explained(words), _process_as_hydra_wants_it([_NAME, *given, *options]):
+    with explained(words, dirs), _process_as_hydra_wants_it([_NAME, *given, *options]):
         try:
             app()
         except SystemExit as end:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from amt_hydra.commands import render
 from amt_hydra.errors import USAGE, AmtError, nearest
 from amt_hydra.verbs import PATH_VERBS, VERBS
 
@@ -58,6 +59,8 @@ def parse(argv: Sequence[str]) -> Line:
         if not word.startswith("-") or word == "-":
             if verb is None and not words and word in VERBS:
                 verb = word
+            elif verb is not None and not words and word in VERBS and not takes_paths(verb):
+                raise _second_verb(verb, word, rest)
             else:
                 words.append(word)
         elif name in _OWN and not equals:
@@ -69,7 +72,7 @@ def parse(argv: Sequence[str]) -> Line:
         elif name in _MULTIRUN:
             raise AmtError("sweeps (-m) are not part of this version", fix=["give one value per setting"], code=USAGE)
         else:
-            raise _unknown_option(word)
+            raise _no_option_but_a_path(verb, word) if verb and takes_paths(verb) else _unknown_option(word)
     verb = verb or "train"
     _check_combination(verb, options, hydra)
     return Line(
@@ -115,8 +118,20 @@ def _next(rest: list[str], option: str) -> str:
     return rest.pop(0)
 
 
+def _second_verb(verb: str, word: str, rest: list[str]) -> AmtError:
+    ways = [render(name, rest) for name in dict.fromkeys((verb, word))]
+    return AmtError(f"{verb} {word}: one verb only", fix=ways, code=USAGE)
+
+
+def _no_option_but_a_path(verb: str, word: str) -> AmtError:
+    close = nearest(word, _OWN, cutoff=0.75)
+    hints = [f"did you mean {close}?"] if close else []
+    hints.append(f"a path that begins with a dash: {render(verb, [f'./{word}'])}")
+    return AmtError(f"{word}: there is no such option", fix=hints, code=USAGE)
+
+
 def _unknown_option(word: str) -> AmtError:
-    close = nearest(word, [*_OWN, *_HYDRA, *_CONFIG_DIR])
+    close = nearest(word.partition("=")[0], [*_OWN, *_HYDRA, *_CONFIG_DIR], cutoff=0.75)
     hints = [f"did you mean {close}?"] if close else []
     flag = word.lstrip("-").partition("=")[0]
     hints.append(f"flags of train.py are given as settings, or as extra.flags.{flag.replace('-', '_')}=…")

@@ -7,6 +7,7 @@ Values of text and path settings reach their setting as the shell handed them ov
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from amt_hydra.conf_path import shipped_groups
@@ -26,6 +27,7 @@ _SECRET_NAME = re.compile(
     r"[_-]?\d*$",
     re.IGNORECASE,
 )
+_USERINFO = re.compile(r"://[^/?#\s@:]*:[^/?#\s@]+@")  # user:password@ of a URL
 _FOLDERS = ("PWD", "OLDPWD")  # the shell's: "present working directory"
 _ITEM_NAME = re.compile(r"([\w.-]+)['\"]?\s*:")
 
@@ -40,11 +42,11 @@ def prepare(words: Sequence[str], groups: Sequence[str]) -> list[str]:
     return [_prepare(word, groups) for word in words]
 
 
-def quote(text: str, literal: bool = True) -> str:
-    """A Hydra value that composes to exactly `text`; unless `literal`, interpolations in it are followed."""
+def quote(text: str) -> str:
+    """A Hydra value that composes to exactly `text`."""
     from hydra.core.override_parser.types import Quote, QuotedString
 
-    return str(QuotedString(text=escape(text) if literal else text, quote=Quote.single).with_quotes())
+    return str(QuotedString(text=escape(text), quote=Quote.single).with_quotes())
 
 
 def escape(text: str) -> str:
@@ -71,30 +73,40 @@ def _prepare(word: str, groups: Sequence[str]) -> str:
     group = key.partition("@")[0]
     if key not in known and group not in groups and not _is_section(key, known):
         raise unknown_key(key, groups)
+    if value is None:
+        raise _not_to_be_taken_away(key, known)
     if group in groups:
         return _choice(prefix, key, value)
-    if prefix == "~":
-        raise AmtError(f"~{key}: a setting cannot be taken away", fix=[f"try `{key}=null`"], code=USAGE)
-    if value in (None, "", "null") or key not in known or not _taken_as_text(known[key], value):
+    if prefix == "+":
+        raise AmtError(f"{key} is a setting already: leave the + out", code=USAGE, new=[f"{key}={value}"])
+    if value in ("", "null") or key not in known or not (known[key].accepts(str) or known[key].accepts(Path)):
         return word
-    return f"{prefix}{key}={quote(value, literal=known[key].accepts(Path))}"
-
-
-def _choice(prefix: str, key: str, value: str | None) -> str:
-    """An option of a group is a name, whatever it looks like; null takes the group's choice back."""
-    if prefix.startswith("+") and key in shipped_groups():  # a habit, and wrong for what has a choice already
-        prefix = ""
-    if value is None or _is_quoted(value):
-        return prefix + key + ("" if value is None else f"={value}")
-    if value == "null":
-        return f"~{key}"
     return f"{prefix}{key}={quote(value)}"
 
 
+def _not_to_be_taken_away(key: str, known: Mapping[str, Leaf]) -> AmtError:
+    """~key: where nothing in it has to be given, null leaves it to the repository."""
+    inside = [leaf for name, leaf in known.items() if f"{name}.".startswith(f"{key}.")]
+    new, drop = ([f"{key}=null"], []) if all(leaf.accepts(NoneType) for leaf in inside) else ([], [key])
+    return AmtError(
+        f"~{key} cannot be taken away" + (f": {key}=null leaves it to the repository" if new else ""),
+        code=USAGE,
+        new=new,
+        drop=drop,
+    )
+
+
+def _choice(prefix: str, key: str, value: str) -> str:
+    """An option of a group is a name, whatever it looks like; null takes the group's choice back."""
+    if prefix.startswith("+") and key in shipped_groups():  # a habit, and wrong for what has a choice already
+        prefix = ""
+    return f"~{key}" if value == "null" else f"{prefix}{key}={quote(value)}"
+
+
 def carries_secret(key: str, value: str = "") -> bool:
-    """Whether an override's key, or one within its value, is that of a credential."""
+    """Whether an override's key, or one within its value, is that of a credential, or its value a URL with one."""
     inside = _ITEM_NAME.findall(value) if value.lstrip().startswith(("{", "[")) else []
-    return any(map(looks_secret, (key, *inside)))
+    return any(map(looks_secret, (key, *inside))) or bool(_USERINFO.search(value))
 
 
 def refuse_secret(key: str, value: str = "") -> None:
@@ -151,7 +163,7 @@ def _flag_value(value: str) -> str:
         return quote(value)
     parsed = override.value()
     is_scalar = isinstance(parsed, str | int | float) and not isinstance(parsed, bool)
-    return quote(value, literal=False) if is_scalar and not _is_quoted(value) else value
+    return quote(value) if is_scalar and not _is_quoted(value) else value
 
 
 def _parse(value: str) -> "Override | None":
@@ -164,10 +176,6 @@ def _parse(value: str) -> "Override | None":
     except HydraException:
         return None
     return None if override.is_sweep_override() else override
-
-
-def _taken_as_text(leaf: Leaf, value: str) -> bool:
-    return leaf.accepts(Path) or (leaf.accepts(str) and not _is_quoted(value))
 
 
 def _is_quoted(value: str) -> bool:

@@ -22,14 +22,14 @@ from amt_hydra.launch.environment import child_environment
 from amt_hydra.machine import free_bytes, read_machine
 from amt_hydra.mapping import Channel, channels, lookup, parse
 from amt_hydra.origins import Origin
-from amt_hydra.overrides import refuse_secret, unknown_key
+from amt_hydra.overrides import unknown_key
 from amt_hydra.plan import World, extra_dest, lay_out
 from amt_hydra.refusals import FORCE_SCRATCH, Facts, Ways
 from amt_hydra.repository import HOME, Located, Repository, locate, read, switched_on
 from amt_hydra.repository.locate import KINDS
 from amt_hydra.resolve import resolve
 from amt_hydra.runstate import RunState, place, read_runstate
-from amt_hydra.schema import NO_SETTING, Problem, build, convert, flatten, leaves
+from amt_hydra.schema import NO_SETTING, Problem, build, convert, leaves
 from amt_hydra.settings import Repo, Settings
 
 if TYPE_CHECKING:
@@ -98,14 +98,13 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
 
 def typed_settings(composed: Composed, cwd: Path) -> Settings:
     """Type the composed values. Raises AmtError naming every value that does not fit, and where it stands."""
-    for key, _ in flatten(composed.tree):  # the overrides were looked at before; these come from files
-        refuse_secret(key)
     settings, problems = build(Settings, composed.tree, cwd)
     if not problems:
         known = leaves(Settings)
         problems = [Problem(f"repo.means.{k}", v, NO_SETTING) for k, v in settings.repo.means.items() if k not in known]
     if problems:
-        raise AmtError("\n".join(_explain(p, composed) for p in problems), fix=_hints(problems), code=USAGE)
+        text = "\n".join(_explain(p, composed) for p in problems)
+        raise AmtError(text, fix=_hints(problems), code=USAGE, drop=[p.key for p in problems])
     assert isinstance(settings, Settings)
     return settings
 

@@ -1,11 +1,10 @@
 """Why a run must not start under the identity it declares, and each way out as a command to paste."""
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from amt_hydra.checkpoint import Xray
-from amt_hydra.commands import Typed
+from amt_hydra.commands import Typed, quote
 from amt_hydra.runstate import RunState, describe
 from amt_hydra.settings import Mode, Settings
 
@@ -102,8 +101,9 @@ class Ways:
         )
 
     def warmstart(self, unforced: bool = False) -> tuple[str, ...]:
-        """Take the weights of the checkpoint that is given."""
-        if not self.facts.takes_init:
+        """Take the weights of the checkpoint that is given, where it has any."""
+        init = self.facts.state.init
+        if not self.facts.takes_init or init is None or not init.whole or not init.tensors:
             return ()
         return (f"warm-start: {self.command('init=warmstart', *self.elsewhere(), unforced=unforced)}",)
 
@@ -126,7 +126,7 @@ class Ways:
         newest, last = self.facts.state.newest, self.facts.state.place.last
         if newest is None:
             return ()
-        quoted = [shlex.quote(str(p)) for p in (last, last.with_name("last.ckpt.broken"), newest.path)]
+        quoted = [quote(str(p)) for p in (last, last.with_name("last.ckpt.broken"), newest.path)]
         mend = f"mv {quoted[0]} {quoted[1]} && " if self.facts.state.last is not None else ""
         return (f"go on from {describe(newest)}: {mend}cp {quoted[2]} {quoted[0]}",)
 
@@ -136,13 +136,13 @@ def _scratch(facts: Facts, ways: Ways) -> Refusal | None:
         if facts.forced:
             return _contradiction(facts, ways)
         return Refusal(
-            f"init=scratch, but init.ckpt={facts.settings.init.ckpt} would make it a warm-start",
+            f"init=scratch, but init.ckpt={_given(facts)} would make it a warm-start",
             (*ways.warmstart(), *ways.scratch()),
         )
     if facts.in_the_way and not facts.forced and facts.state.last is not None:
         return Refusal(
             f"init=scratch, but {describe(facts.state.last)} lies in {facts.state.place.checkpoints}: "
-            "this would be a resume",
+            + ("this would be a resume" if facts.resumes else "it would go on from its weights, at step 0"),
             (
                 *ways.resume(),
                 f"another experiment: {ways.command(f'exp_id={facts.state.unused}')}",
@@ -164,13 +164,13 @@ def _resume(facts: Facts, ways: Ways) -> Refusal | None:
     last, where = facts.state.last, facts.state.place
     if facts.settings.init.ckpt is not None:
         return Refusal(
-            f"init=resume goes on from {where.last}; init.ckpt={facts.settings.init.ckpt} has no place in it",
-            (f"resume: {ways.command(drop=('init.ckpt',))}", *ways.warmstart()),
+            f"init=resume goes on from {where.last}; init.ckpt={_given(facts)} has no place in it",
+            (*(ways.resume(unforced=facts.forced) or ways.restore()), *ways.warmstart(facts.forced), *ways.scratch()),
         )
     if facts.settings.init.overwrite:
         return Refusal(
             "init.overwrite=true would move away what init=resume goes on from",
-            (f"resume: {ways.command(drop=('init.overwrite',))}",),
+            (*(ways.resume(unforced=facts.forced) or ways.restore()), *ways.scratch()),
         )
     if facts.forced:
         return Refusal(
@@ -243,6 +243,12 @@ def _warmstart(facts: Facts, ways: Ways) -> Refusal | None:
             ),
         )
     return None
+
+
+def _given(facts: Facts) -> str:
+    """The checkpoint that init.ckpt names, and what is wrong with it."""
+    init = facts.state.init
+    return f"{facts.settings.init.ckpt}" + (f" ({init.problem})" if init is not None and init.problem else "")
 
 
 def _another(ways: Ways) -> tuple[str, ...]:

@@ -174,6 +174,8 @@ def _check_limits(value: Any, meta: Mapping[str, Any]) -> None:
         return
     if "least" in meta and value < meta["least"]:
         raise ValueError(f"must be {meta['least']} or more")
+    if "most" in meta and value > meta["most"]:
+        raise ValueError(f"must be {meta['most']} or less")
     if "above" in meta and value <= meta["above"]:
         raise ValueError(f"must be above {meta['above']}")
 

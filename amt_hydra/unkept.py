@@ -14,6 +14,7 @@ _OURS = ("repo.", "init.", "ddp.accelerator", "launch.", "paths.", "checks.", "e
 # Values that say "nothing special": no means is needed for them, and a setting that knows no null returns to them.
 _NEUTRAL: Mapping[str, object] = {"ddp.nodes": 1, "ddp.devices": 1}
 _PLAIN: Mapping[str, str] = {"ddp.nodes": "1", "ddp.devices": "auto", "logger.kind": "auto"}
+_SAME_WORD = 0.8  # another spelling of it: save_topk for save_top_k, and not moe_topk
 _SWITCHES = ("features.", "debug.")  # off is what they are without any means
 
 
@@ -61,7 +62,8 @@ def _why_unreached(key: str, channels: Mapping[str, Channel], repository: Reposi
     name, channel = key.rpartition(".")[2], channels.get(key)
     dead = [f for f in repository.flags if f.dest == name and is_dead(f)]
     owned = {c.flag.dest for c in channels.values() if c.flag}
-    close = nearest(name, [f.dest for f in repository.flags if f not in dead and f.dest not in owned])
+    others = [f.dest for f in repository.flags if f not in dead and f.dest not in owned]
+    close = nearest(name, others, cutoff=_SAME_WORD)
     flag = repository.flag(close) if close else None
     hint = f" (dead: {flag_name(dead[0])} at {dead[0].place} is read nowhere)" if dead else ""
     hint += f"; the nearest flag is {flag_name(flag)} at {flag.place}" if flag else ""

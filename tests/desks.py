@@ -7,6 +7,8 @@ import pytest
 from repos import Checkpoints, family, home
 from stand import Stand
 
+from amt_hydra.conf_path import bundled_repository
+
 
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoints:
@@ -30,6 +32,14 @@ def stand(desk: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: Checkpoints) 
     """The private home layout: it resumes, takes --init-ckpt, and reads AMT_FORCE_SCRATCH."""
     repository = home(desk / "code")
     stand = Stand(desk, repository, repository / "logs", checkpoint, monkeypatch)
+    stand.machine()
+    return stand
+
+
+@pytest.fixture
+def bundled(desk: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: Checkpoints) -> Stand:
+    """The bundled repository, as it stands."""
+    stand = Stand(desk, bundled_repository(), desk / "outputs", checkpoint, monkeypatch)
     stand.machine()
     return stand
 

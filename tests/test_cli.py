@@ -1,8 +1,10 @@
 """The command line as a process: exit codes, streams, and what it does in odd places."""
 
 import ast
+import errno
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -15,6 +17,7 @@ import pytest
 from amt_hydra import __version__, cli
 from amt_hydra.cli import main
 from amt_hydra.errors import BUG, INTERRUPTED, REFUSED, USAGE
+from amt_hydra.outcome import Outcome
 from amt_hydra.verbs import VERBS
 
 Run = Callable[..., subprocess.CompletedProcess[Any]]
@@ -240,6 +243,49 @@ def test_a_full_disk_behind_stdout_is_one_message(run_cli: Run, words: str) -> N
     with Path("/dev/full").open("w") as full:
         done = run_cli(*words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (REFUSED, "error the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("words", ["plan repo=reference", "plan nope=1", "--help", "conventions"])
+def test_a_terminal_that_was_closed_is_no_bug_of_ours(run_cli: Run, tmp_path: Path, words: str) -> None:
+    master, terminal = os.openpty()
+    os.close(master)  # from now on, writing to the terminal gives EIO
+    with os.fdopen(terminal, "w") as closed:
+        env = {"TMPDIR": str(tmp_path)}
+        done = run_cli(*words.split(), env=env, capture_output=False, stdin=closed, stdout=closed, stderr=closed)
+    assert done.returncode == REFUSED
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EPIPE, errno.ENOSPC])
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_a_training_that_ended_keeps_its_code_where_nobody_can_be_told_simulated(
+    here: Path, monkeypatch: pytest.MonkeyPatch, number: int, option: list[str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    ended = Outcome(143, "ended by signal 15", 175, None, None, 1.0, resumable=True)
+    monkeypatch.setattr("amt_hydra.train.launch", lambda *_: (ended, here))
+    monkeypatch.setattr("amt_hydra.report.console.show_outcome", fails)
+    monkeypatch.setattr(cli, "_without_streams", lambda code: code)
+    assert main(["repo=reference", "data.num_workers=0", *option]) == 143
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["+exp_id=q", "seed=1"], "python -m amt_hydra plan seed=1 exp_id=q"),
+        (["~init", "seed=1"], "python -m amt_hydra plan seed=1"),
+        (["~seed"], "python -m amt_hydra plan seed=null"),
+    ],
+    ids=lambda x: " ".join(x) if isinstance(x, list) else "",
+)
+def test_a_fault_in_one_word_is_shown_with_the_command_that_has_none(
+    here: Path, capsys: Capture, words: list[str], command: str
+) -> None:
+    assert main(["plan", *words]) == USAGE
+    assert capsys.readouterr().err.splitlines()[-1] == f"  -> {command}"
+    assert main([*shlex.split(command)[3:], "data.num_workers=0"]) == 0
 
 
 def test_no_home_and_closed_streams(run_cli: Run, tmp_path: Path) -> None:

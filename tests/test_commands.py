@@ -1,12 +1,14 @@
 """Commands to paste: what was typed, changed in one respect, and safe in a shell."""
 
+import os
 import shlex
+import subprocess
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amt_hydra.commands import PROGRAM, Typed, render
+from amt_hydra.commands import PROGRAM, Typed, quote, render
 from amt_hydra.line import parse
 
 VALUES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -28,6 +30,27 @@ def test_a_command_survives_the_shell(words: list[str], verb: str, config_dir: s
 def test_training_is_the_verb_that_is_left_out() -> None:
     assert render("train", ["a=b c"]) == "python -m amt_hydra 'a=b c'"
     assert render("plan", []) == "python -m amt_hydra plan"
+
+
+@pytest.mark.parametrize("text", ["caf\udce9", "a'b \udcff0\\x.ckpt", "楽譜\udc80\udcfe\n$x", "'\udcff'"])
+def test_bytes_that_are_no_utf8_survive_bash(text: str) -> None:
+    quoted = quote(text)
+    quoted.encode("utf-8")  # it can be printed
+    done = subprocess.run(["bash", "-c", f"printf %s {quoted}"], capture_output=True, check=True)
+    assert done.stdout == os.fsencode(text)
+
+
+@pytest.mark.parametrize(
+    ("new", "drop", "command"),
+    [
+        (["seed=null"], [], "python -m amt_hydra plan init=null seed=null"),
+        ([], ["seed"], "python -m amt_hydra plan init=null"),
+        ([], ["init.mode"], "python -m amt_hydra plan seed=x"),
+        ([], ["max_steps"], None),  # no word of it: a config file sets it
+    ],
+)
+def test_a_command_that_is_mended(new: list[str], drop: list[str], command: str | None) -> None:
+    assert Typed("plan", ("seed=x", "init=null")).mended(new, drop) == ((command,) if command else ())
 
 
 TYPED = Typed("train", ("exp_id=a", "+init=resume", "init.ckpt=x=1.ckpt", "++max_steps=5"), "my conf")

@@ -86,7 +86,7 @@ def test_the_table_of_other_values_covers_every_key_that_an_option_sets() -> Non
     assert keys <= OTHER.keys() <= leaves(Settings).keys()
 
 
-@pytest.mark.parametrize("option", ["experiment=null", "data_presets=null", "~precision", "+experiment=quick"])
+@pytest.mark.parametrize("option", ["experiment=null", "data_presets=null", "precision=null", "+experiment=quick"])
 def test_a_choice_may_be_taken_back_and_a_plus_does_no_harm(compose_here: Compose, option: str) -> None:
     assert compose_here(option)[0].init.mode == "scratch"
 
@@ -110,6 +110,12 @@ def test_an_option_that_is_not_there_gets_the_nearest(compose_here: Compose) -> 
 
 def test_an_option_like_no_other_gets_the_list(compose_here: Compose) -> None:
     assert refusal(compose_here, "precision=null,x").fix == ("there are: bf16, fp16, fp32",)
+
+
+def test_several_options_would_be_a_sweep(compose_here: Compose) -> None:
+    error = refusal(compose_here, "precision=bf16,fp16")
+    assert error.message.startswith("precision=bf16,fp16 gives several values, which would be a sweep")
+    assert error.fix == ("give one of bf16, fp16",)
 
 
 def test_an_option_that_must_be_given(compose_here: Compose) -> None:
@@ -150,11 +156,31 @@ def test_a_fault_in_a_file_is_named_by_key_and_file(
     assert str(here / "conf" / "experiment" / "mine.yaml") in message
 
 
-@pytest.mark.parametrize("text", ["a:\n\t- b", "seed: 1\nseed: 2", "seed: [1", "exp_id: ${a"])
-def test_a_file_that_is_no_yaml_is_refused(compose_here: Compose, mine: Callable[..., None], text: str) -> None:
+@pytest.mark.parametrize(("text", "line"), [("a:\n\t- b", 3), ("seed: 1\nseed: 2", 3), ("seed: [1", 2)])
+def test_a_file_that_is_no_yaml_is_refused_by_its_line(
+    compose_here: Compose, here: Path, mine: Callable[..., None], text: str, line: int
+) -> None:
     mine("experiment/mine", GLOBAL + text)
+    file = here / "conf" / "experiment" / "mine.yaml"
     error = refusal(compose_here, "experiment=mine")
-    assert "mine.yaml" in error.message or "experiment=mine" in " ".join(error.fix)
+    assert error.message.startswith(f"{file}:{line}: ")
+    assert "\n" not in error.message
+    assert error.fix == (f"mend {file}",)
+
+
+def test_a_reference_that_does_not_parse(compose_here: Compose, mine: Callable[..., None]) -> None:
+    mine("experiment/mine", f"{GLOBAL}exp_id: ${{a")
+    error = refusal(compose_here, "experiment=mine")
+    assert error.message.startswith("exp_id: ")
+    assert error.fix == ("given: experiment=mine",)
+
+
+def test_a_misspelt_group_in_a_defaults_list(compose_here: Compose, here: Path, mine: Callable[..., None]) -> None:
+    mine("experiment/mine", GLOBAL + "defaults:\n  - override /precisionn: fp32\n")
+    error = refusal(compose_here, "experiment=mine")
+    file = here / "conf" / "experiment" / "mine.yaml"
+    assert error.message == f"{file}: `override /precisionn`: there is no such group"
+    assert error.fix == ("did you mean `override /precision`?",)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +196,8 @@ def test_a_file_that_is_no_config_is_refused_by_name(
 def test_a_file_in_another_encoding_is_refused(compose_here: Compose, here: Path, mine: Callable[..., None]) -> None:
     mine("experiment/mine", "")
     (here / "conf" / "experiment" / "mine.yaml").write_bytes(GLOBAL.encode() + b"exp_id: caf\xe9")
-    assert "not UTF-8" in refusal(compose_here, "experiment=mine").message
+    error = refusal(compose_here, "experiment=mine")
+    assert error.message.startswith(f"{here / 'conf' / 'experiment' / 'mine.yaml'} is not UTF-8")
 
 
 def test_an_experiment_without_its_first_line_is_told_so(compose_here: Compose, mine: Callable[..., None]) -> None:

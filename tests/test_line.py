@@ -2,6 +2,7 @@
 
 import pytest
 
+from amt_hydra.commands import render
 from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.line import Line, parse
 from amt_hydra.verbs import VERBS
@@ -27,6 +28,29 @@ def test_the_verb_comes_first_and_options_anywhere(verb: str) -> None:
 
 def test_a_second_verb_is_a_word() -> None:
     assert parse(["checkpoint", "plan"]) == Line(verb="checkpoint", words=("plan",))
+
+
+@pytest.mark.parametrize(("verb", "second"), [("train", "plan"), ("plan", "plan"), ("conventions", "inspect")])
+def test_one_verb_only(verb: str, second: str) -> None:
+    with pytest.raises(AmtError) as caught:
+        parse([verb, second, "exp_id=a b"])
+    assert (caught.value.code, caught.value.message) == (USAGE, f"{verb} {second}: one verb only")
+    assert render(second, ["exp_id=a b"]) in caught.value.fix
+    assert len(caught.value.fix) == len({verb, second})
+
+
+@pytest.mark.parametrize("verb", ["checkpoint", "inspect"])
+def test_a_path_that_begins_with_a_dash(verb: str) -> None:
+    with pytest.raises(AmtError) as caught:
+        parse([verb, "-lead/x y.ckpt"])
+    assert caught.value.fix == (f"a path that begins with a dash: python -m amt_hydra {verb} './-lead/x y.ckpt'",)
+
+
+@pytest.mark.parametrize("word", ["--foo", "--lr", "--epochs", "--data-home=/x"])
+def test_an_option_like_none_of_ours_is_not_guessed_at(word: str) -> None:
+    with pytest.raises(AmtError) as caught:
+        parse([word])
+    assert not any("did you mean" in way for way in caught.value.fix)
 
 
 def test_after_two_dashes_everything_is_a_word() -> None:

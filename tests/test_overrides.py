@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from amt_hydra.cli import main
 from amt_hydra.errors import USAGE, AmtError
-from amt_hydra.overrides import looks_secret, prepare, quote
+from amt_hydra.overrides import looks_secret, prepare
+from amt_hydra.schema import flatten
 
 Compose = Callable[..., tuple[Any, Any]]
 SECRET = "sk-do-not-show-0123456789"
@@ -67,14 +68,19 @@ def test_c15_1e5_steps_are_100000(compose_here: Compose) -> None:
     assert (steps, type(steps)) == (100000, int)
 
 
-@pytest.mark.parametrize(
-    ("word", "text"),
-    [("exp_id='1e3'", "1e3"), ("exp_id=${project}2", "melody2"), ("exp_id=日本=${project}", "日本=melody")],
-)
-def test_text_may_be_quoted_for_hydra_and_may_refer_to_other_settings(
-    compose_here: Compose, word: str, text: str
-) -> None:
-    assert compose_here(word)[0].exp_id == text
+@pytest.mark.parametrize("text", ["'1e3'", '"q"', "${project}2", "日本=${project}", "${oc.env:HOME}", "'", "${"])
+@pytest.mark.parametrize("key", ["optimizer.scheduler", "extra.flags.n", "extra.env.N", "checks.ignore.X"])
+def test_text_keeps_its_quotes_and_refers_to_nothing(compose_here: Compose, key: str, text: str) -> None:
+    if key == "extra.flags.n" and text[0] == text[-1] and len(text) > 1:
+        return  # a flag's value may be a list, a map or a switch: quotes make text of what looks like one
+    _, composed = compose_here(f"{key}={text}")
+    assert dict(flatten(composed.tree))[key] == text
+
+
+def test_a_config_file_may_refer_to_other_settings(compose_here: Compose, here: Path) -> None:
+    (here / "conf" / "experiment").mkdir(parents=True)
+    (here / "conf" / "experiment" / "mine.yaml").write_text("# @package _global_\nexp_id: ${project}2\n")
+    assert compose_here("experiment=mine", "project=p")[0].exp_id == "p2"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +119,34 @@ def test_an_entry_of_a_map_can_be_taken_away_and_a_setting_cannot(compose_here: 
     (here / "conf" / "experiment").mkdir(parents=True)
     (here / "conf" / "experiment" / "mine.yaml").write_text("# @package _global_\nextra: {env: {A: x, B: y}}\n")
     assert compose_here("experiment=mine", "~extra.env.A")[0].extra.env == {"B": "y"}
-    assert "try `seed=null`" in refusal(compose_here, "~seed").fix
+
+
+@pytest.mark.parametrize(
+    ("word", "new", "drop"),
+    [
+        ("~seed", ("seed=null",), ()),
+        ("~exp_id", (), ("exp_id",)),
+        ("~precision", ("precision=null",), ()),
+        ("~experiment", ("experiment=null",), ()),
+        ("~init", (), ("init",)),
+        ("~debug", (), ("debug",)),
+    ],
+)
+def test_a_setting_or_a_group_is_left_to_the_repository_by_null(
+    compose_here: Compose, word: str, new: tuple[str, ...], drop: tuple[str, ...]
+) -> None:
+    error = refusal(compose_here, word)
+    assert f"{word} cannot be taken away" in error.message
+    assert (error.new, error.drop) == (new, drop)
+    if new:
+        compose_here(*new)  # leads where it says
+
+
+@pytest.mark.parametrize("word", ["exp_id=q", "max_steps=5", "init.mode=resume", "optimizer.lr=${seed}"])
+def test_a_plus_before_a_setting(compose_here: Compose, word: str) -> None:
+    error = refusal(compose_here, f"+{word}")
+    assert error.message == f"{word.partition('=')[0]} is a setting already: leave the + out"
+    assert error.new == (word,)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
@@ -130,11 +163,11 @@ def test_any_text_arrives_exactly(compose_here: Compose, here: Path, texts: list
     keys = ("init.ckpt", "data.home", "repo.runs", "repo.python")
     words = [f"{key}={path}" for key, path in zip(keys, paths, strict=True)]
     words += [f"extra.env.{name}={text}" for name, text in zip("ABCD", texts, strict=True)]
-    words += [f"optimizer.scheduler={quote(texts[0])}", f"checks.ignore.X={texts[1]}"]
+    words += [f"optimizer.scheduler=s{texts[0]}", f"checks.ignore.X={texts[1]}"]
     made = compose_here(*words)[0]
     assert [made.init.ckpt, made.data.home, made.repo.runs, made.repo.python] == [here / path for path in paths]
     assert list(made.extra.env.values()) == texts
-    assert (made.optimizer.scheduler, made.checks.ignore["X"]) == (texts[0], texts[1])
+    assert (made.optimizer.scheduler, made.checks.ignore["X"]) == (f"s{texts[0]}", texts[1])
 
 
 # C18: typos
@@ -194,6 +227,11 @@ def test_hydras_own_settings_have_no_effect_and_say_so(compose_here: Compose, wo
         f"extra={{env: {{my_secret: {SECRET}}}}}",
         f"extra.flags.logins=[{{password: {SECRET}}}]",
         f"key={SECRET}",
+        f"extra.env.URL=https://user:{SECRET}@host/x",
+        f"extra.env.URL=postgres://:{SECRET}@host",
+        f"extra.flags.urls=[a,s3://u:{SECRET}@host]",
+        f"repo.path=ssh://u:{SECRET}@host",
+        f"exp_id=x://u:{SECRET}@y",
     ],
 )
 def test_c19_a_secret_is_refused_and_never_shown(here: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
@@ -205,7 +243,16 @@ def test_c19_a_secret_is_refused_and_never_shown(here: Path, capsys: pytest.Capt
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", ["extra: {env: {WANDB_API_KEY: %s}}", "extra: {flags: {db_password: %s}}"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "extra: {env: {WANDB_API_KEY: %s}}",
+        "extra: {flags: {db_password: %s}}",
+        "extra: {flags: {logins: [{password: %s}]}}",
+        "extra: {env: {URL: 'https://user:%s@host/'}}",
+        "extra: {flags: {urls: ['https://user:%s@host/']}}",
+    ],
+)
 def test_c19_a_secret_in_a_config_file_is_refused_and_never_shown(
     here: Path, capsys: pytest.CaptureFixture[str], content: str
 ) -> None:
@@ -234,6 +281,13 @@ def test_c19_a_secret_in_a_config_file_is_refused_and_never_shown(
 def test_names_that_only_resemble_a_secret_pass(compose_here: Compose, name: str) -> None:
     assert not looks_secret(name)
     assert compose_here(f"extra.flags.{name}=3")[0].extra.flags == {name: "3"}
+
+
+@pytest.mark.parametrize(
+    "url", ["https://host:8080/a@b", "git@github.com:a/b.git", "ssh://git@host/x", "http://host/a:b@c", "a: //b@c"]
+)
+def test_a_url_without_a_password_passes(compose_here: Compose, url: str) -> None:
+    assert compose_here(f"extra.env.URL={url}")[0].extra.env == {"URL": url}
 
 
 def test_the_folder_of_the_shell_is_no_secret() -> None:

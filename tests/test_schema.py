@@ -115,6 +115,9 @@ def test_limits_name_the_limit() -> None:
         one(int, 0, least=1)
     with pytest.raises(ValueError, match="must be above 0"):
         one(float, 0, above=0)
+    with pytest.raises(ValueError, match="must be 9 or less"):
+        one(int, 10, most=9)
+    assert one(int, 9, most=9) == 9
 
 
 def test_a_value_that_was_never_given() -> None:

@@ -30,16 +30,28 @@ def best(xrays: Iterable[Xray], mode: str = "max", monitor: str | None = None) -
 
     The score is that of `monitor` where it is given, else of the first monitor that has one.
 
-    A last.ckpt is a copy or link of a named file at best, and loses a tie to it; other ties go to the later step.
-    NaN is no score.
+    A last.ckpt is a copy or link of a named file at best, and loses a tie to it; other ties go to the file that the
+    newest one's own state names as the best, else to the earlier step: Lightning keeps the first. NaN is no score.
     """
     if mode not in ("max", "min"):
         raise ValueError(f"mode is {mode!r}; valid are max and min")
     sign = 1 if mode == "max" else -1
-    looked = ((_score(x, monitor), x) for x in xrays if x.whole)
+    whole = [x for x in xrays if x.whole]
+    looked = ((_score(x, monitor), x) for x in whole)
     scored = [(score, x) for score, x in looked if score is not None and not isnan(score)]
-    ranked = max(scored, key=lambda s: (sign * s[0], s[1].path.name != LAST, s[1].global_step or 0), default=None)
-    return ranked[1] if ranked else None
+    named = _named(newest(whole), monitor)
+
+    def rank(item: tuple[float, Xray]) -> tuple[float, bool, bool, int]:
+        score, x = item
+        return sign * score, x.path.name != LAST, x.path.name in named, -(x.global_step or 0)
+
+    return max(scored, key=rank)[1] if scored else None
+
+
+def _named(x: Xray | None, monitor: str | None) -> frozenset[str]:
+    """Names of the files that a checkpoint's own state calls the best."""
+    kept = [m for m in x.monitors if monitor in (None, m.monitor)] if x else []
+    return frozenset(Path(m.best_path).name for m in kept if m.best_path)
 
 
 def _score(x: Xray, monitor: str | None) -> float | None:

@@ -11,13 +11,12 @@ from amt_hydra.checkpoint.inert import Storage
 from amt_hydra.checkpoint.interpreter import run
 from amt_hydra.checkpoint.limits import UnreadableError
 from amt_hydra.checkpoint.reading import read
-from amt_hydra.checkpoint.sniff import describe
+from amt_hydra.checkpoint.sniff import describe, describe_folder
 from amt_hydra.checkpoint.values import ELEMENTS
 
 _HEAD = 512
 
 _KINDS = (
-    (stat.S_ISDIR, "a directory: a sharded (DeepSpeed or FSDP) checkpoint is to be consolidated into one file first"),
     (stat.S_ISFIFO, "a named pipe, not a file"),
     (stat.S_ISSOCK, "a socket, not a file"),
     (stat.S_ISCHR, "a device, not a file"),
@@ -38,6 +37,8 @@ def xray(path: Path) -> Xray:
             seen = replace(seen, link=Path(os.path.realpath(seen.path)))
         status = seen.path.stat()
         seen = replace(seen, size=status.st_size, mtime=status.st_mtime)
+        if stat.S_ISDIR(status.st_mode):
+            return replace(seen, problem=describe_folder(p.name for p in seen.path.iterdir()))
         for is_kind, words in _KINDS:
             if is_kind(status.st_mode):
                 return replace(seen, problem=words)

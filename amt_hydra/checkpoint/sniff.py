@@ -1,4 +1,6 @@
-"""Says in words what a file is that is not a zip archive, from its first bytes."""
+"""Says in words what a file is that is not a zip archive, from its first bytes, and a folder, from its names."""
+
+from collections.abc import Iterable
 
 # torch's legacy magic number 0x1950a86a20f9469cfc6c, pickled with protocol 2 (and, seldom, another).
 _LEGACY = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
@@ -16,6 +18,8 @@ _STARTS = (
     (b"GGUF", "a GGUF file, not a checkpoint of torch"),
     (b"{", "a JSON text, not a checkpoint"),
 )
+_SHARDS = (".metadata", "latest", "checkpoint", "zero_to_fp32.py")
+_SHARD_STARTS = ("zero_pp_rank_", "bf16_zero_pp_rank_", "mp_rank_", "global_step")
 _HTML = (b"<!doctype html", b"<html", b"<?xml")
 
 
@@ -40,6 +44,13 @@ def describe(head: bytes, size: int) -> str:
         (True, "not a checkpoint: it does not begin as a zip archive does"),
     )
     return next(words for holds, words in cases if holds)
+
+
+def describe_folder(names: Iterable[str]) -> str:
+    """Return what a folder is that holds these names: DeepSpeed and FSDP write a checkpoint as one."""
+    if any(name in _SHARDS or name.startswith(_SHARD_STARTS) or name.endswith(".distcp") for name in names):
+        return "a folder: a sharded (DeepSpeed or FSDP) checkpoint is to be consolidated into one file first"
+    return "a folder, not a file"
 
 
 def _is_safetensors(head: bytes, size: int) -> bool:

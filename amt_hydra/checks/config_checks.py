@@ -1,9 +1,9 @@
 """The configs that were composed."""
 
-import shlex
 from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.commands import quote
 
 
 class ConfigsCount(Check):
@@ -19,5 +19,5 @@ class ConfigsCount(Check):
             renamed = file.with_stem(f"my_{file.stem}")
             yield self.warning(
                 f"{file} is not used: there is a config of that name already",
-                f"give it a name of its own: mv {shlex.quote(str(file))} {shlex.quote(str(renamed))}",
+                f"give it a name of its own: mv {quote(str(file))} {quote(str(renamed))}",
             )

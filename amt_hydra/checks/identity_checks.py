@@ -1,9 +1,9 @@
 """Identity and checkpoints."""
 
-import shlex
 from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.commands import quote
 from amt_hydra.runstate import describe
 
 
@@ -39,10 +39,10 @@ class LastIsCurrent(Check):
         if last.link is not None:
             yield self.warning(
                 f"{last.path} is a link to {last.link}; it breaks when that is pruned",
-                f"cp --remove-destination {shlex.quote(str(last.link))} {shlex.quote(str(last.path))}",
+                f"cp --remove-destination {quote(str(last.link))} {quote(str(last.path))}",
             )
         if newest and last.global_step is not None and (newest.global_step or 0) > last.global_step:
-            quoted = [shlex.quote(str(p)) for p in (last.path, last.path.with_name("last.ckpt.old"), newest.path)]
+            quoted = [quote(str(p)) for p in (last.path, last.path.with_name("last.ckpt.old"), newest.path)]
             yield self.warning(
                 f"last.ckpt is at global_step {last.global_step}, but {describe(newest)} is newer: "
                 f"{(newest.global_step or 0) - last.global_step} steps would be trained again",
@@ -95,5 +95,5 @@ class ExperimentFree(Check):
             yield self.error(
                 f"{subject.settings.exp_id} is being trained: {subject.locked}",
                 "wait for it, or train another experiment: " + subject.typed.changed(f"exp_id={subject.state.unused}"),
-                f"if it is surely gone: rm {shlex.quote(str(subject.plan.place.lock))}",
+                f"if it is surely gone: rm {quote(str(subject.plan.place.lock))}",
             )

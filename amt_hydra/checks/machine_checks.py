@@ -1,6 +1,7 @@
 """Settings against the machine: precision, GPUs, CPUs, disk, credentials."""
 
 import os
+import sys
 from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
@@ -12,7 +13,7 @@ BF16_CAPABILITY = (8, 0)
 """First compute capability with bf16 arithmetic; older GPUs "support" it by emulation, and slowly."""
 
 ROOM = 50 * 2**20
-"""Bytes below which a disk is called full where the size of a checkpoint is unknown: a small model with its optimizer."""
+"""Bytes that should be free where the size of a checkpoint is unknown: those of a small model with its optimizer."""
 
 
 class DevicesExist(Check):
@@ -164,7 +165,10 @@ class InterpreterRuns(Check):
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Look at the file."""
         if not (subject.python.is_file() and os.access(subject.python, os.X_OK)):
-            yield self.error(f"repo.python={subject.python} cannot be executed", "repo.python=<path of a Python>")
+            yield self.error(
+                f"repo.python={subject.python} cannot be executed",
+                subject.typed.changed(f"repo.python={sys.executable}"),
+            )
 
 
 class WandbReady(Check):

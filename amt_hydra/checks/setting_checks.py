@@ -1,13 +1,24 @@
 """Settings against the repository: does each reach it, and does it fit."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from types import NoneType
 
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.documented import documented
 from amt_hydra.errors import nearest
+from amt_hydra.mapping import Channel
 from amt_hydra.plan import differs
+from amt_hydra.schema import leaves
+from amt_hydra.settings import Settings
 from amt_hydra.unkept import Unkept
 
+PRECISIONS = (
+    *("transformer-engine", "transformer-engine-float16", "16-true", "16-mixed", "bf16-true", "bf16-mixed"),
+    *("32-true", "64-true", "64", "32", "16", "bf16"),
+)
+"""What Lightning takes: _PRECISION_INPUT of lightning/fabric/plugins/precision/precision.py, compared exactly."""
 _NAME_MEANS = "name its means in conf/repo/<kind>.yaml"
 
 
@@ -52,7 +63,43 @@ class ValueFits(Check):
         """Report each that does not fit."""
         for lost in _unkept(subject, "misfit"):
             if lost.asked:
-                yield self.error(f"{lost.key}={lost.value}: {lost.message}")
+                yield self.error(f"{lost.key}={lost.value}: {lost.message}", *_fitting(subject, lost))
+
+
+class PrecisionKnown(Check):
+    """The precision is one that Lightning knows.
+
+    It is passed on as it is, and refused only when the trainer is made, after all imports.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Look the name up; a repository whose flag lists its own names is judged by those."""
+        name = subject.decision("precision.name").value
+        if name is None or name in PRECISIONS or _choices(subject.channels.get("precision.name")):
+            return
+        yield self.error(
+            f"precision.name={name}: Lightning knows no such precision; valid are {', '.join(PRECISIONS)}",
+            *(subject.typed.changed(f"precision={option}") for option in ("bf16", "fp16", "fp32")),
+        )
+
+
+class DataHomeExists(Check):
+    """The folder of the data set is there.
+
+    Its absence is noticed only when the data set is read, after the start-up.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Look for the folder that was asked for, and for the one that the bundled `folder` preset reads."""
+        decision, home = subject.decision("data.home"), subject.effective("data.home")
+        asked = decision.value is not None and decision.origin.asked
+        needed = subject.settings.repo.kind == "reference" and subject.settings.data_presets.name == "folder"
+        if not (asked or needed) or not isinstance(home, str | Path):
+            return
+        folder = Path(os.path.realpath(subject.repository.cwd / home))
+        if not os.path.isdir(folder):  # noqa: PTH112 # Path.is_dir raises for a name that is too long
+            way = f"give a folder that exists: {subject.typed.changed(drop=['data.home'])} data.home=<folder>"
+            yield self.error(f"data.home={home}: {folder} is no folder", way)
 
 
 class FeatureImplemented(Check):
@@ -99,9 +146,16 @@ class PresetExists(Check):
         name, presets = subject.settings.data_presets.name, subject.repository.presets
         if name is None or name in presets:
             return
-        close = nearest(name, list(presets))
-        fix = f"did you mean data_presets={close}?" if close else f"there are: {', '.join(sorted(presets)) or 'none'}"
-        where = subject.repository.presets_file or "the repository (it has no data_presets.py)"
+        close, file = nearest(name, list(presets)), subject.repository.presets_file
+        if close:
+            fix = f"did you mean data_presets={close}?"
+        elif presets:
+            fix = f"there are: {', '.join(sorted(presets))}"
+        else:
+            unread = "none can be read there" if file else "there is no data_presets.py"
+            passing = subject.typed.changed("checks.ignore.PresetExists=it is there all the same")
+            fix = f"{unread}; checks.ignore.PresetExists lets the name pass: {passing}"
+        where = file or "the repository (it has no data_presets.py)"
         yield self.error(f"data_presets={name}: {where} has no such preset", fix)
 
 
@@ -146,6 +200,23 @@ class IgnoresAreKnown(Check):
                 yield self.error(f"checks.ignore.{name}: this check cannot be ignored: {known[name].title()}")
             elif not reason.strip():
                 yield self.error(f"checks.ignore.{name}: give the reason", f'checks.ignore.{name}="why"')
+
+
+def _fitting(subject: Subject, lost: Unkept) -> list[str]:
+    """The command with the nearest of the flag's choices, else with the value left to the repository."""
+    close = nearest(str(lost.value), _choices(subject.channels.get(lost.key)))
+    if close:
+        return [f"the nearest: {subject.typed.changed(f'{lost.key}={close}')}"]
+    leaf = leaves(Settings).get(lost.key)  # none of extra.flags.x, which knows null too
+    if leaf is None or leaf.accepts(NoneType):
+        return [f"leave it to the repository: {subject.typed.changed(f'{lost.key}=null')}"]
+    return []
+
+
+def _choices(channel: Channel | None) -> list[str]:
+    """What a flag lists as its values, where it does."""
+    choices = channel.flag.choices if channel and channel.flag else None
+    return [str(choice) for choice in choices] if isinstance(choices, tuple) else []
 
 
 def _unkept(subject: Subject, kind: str) -> list[Unkept]:

@@ -49,6 +49,24 @@ class RestoredOnResume(Check):
                 )
 
 
+class StepsToTrain(Check):
+    """There is a step to train, and an end where the trainer needs one.
+
+    With max_steps=0 a trainer returns at once; the bundled one refuses that, and a run without an end, at its start.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Look at the limit; of the bundled trainer, whose cosine ends there, at that of epochs too."""
+        settings, own, steps = subject.settings, subject.decision("max_steps").own, subject.whole_number("max_steps")
+        way = subject.set_to("max_steps", own if isinstance(own, int) and own > 0 else 1000)
+        if steps == 0:
+            yield self.error("max_steps=0 trains nothing: valid are 1 or more, and -1 for no limit", way)
+        elif steps == -1 and settings.repo.kind == "reference" and "max_epochs" not in settings.extra.flags:
+            yield self.error(
+                "max_steps=-1: the bundled trainer needs an end: valid are 1 or more, or extra.flags.max_epochs", way
+            )
+
+
 class FirstValidation(Check):
     """There is a validation before the end.
 

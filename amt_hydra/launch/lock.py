@@ -6,7 +6,6 @@ only one of many can make), so nobody reads half of it. It is stale only if all 
 
 import contextlib
 import os
-import shlex
 import socket
 import time
 import uuid
@@ -15,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from amt_hydra.commands import quote
 from amt_hydra.errors import REFUSED, AmtError
 from amt_hydra.launch.lock_content import Holder, LockContent, read_lock
 from amt_hydra.launch.processes import start_mark
@@ -86,7 +86,7 @@ def refusal(path: Path, holder: Holder) -> AmtError:
         check = f"ssh {holder.host} {check}"
     return AmtError(
         f"This experiment is locked by {holder}.",
-        fix=(f"wait for it, or check that it is gone ({check}) and unlock: rm {shlex.quote(str(path))}",),
+        fix=(f"wait for it, or check that it is gone ({check}) and unlock: rm {quote(str(path))}",),
         code=REFUSED,
     )
 
@@ -121,7 +121,7 @@ def _take(path: Path, mine: LockContent) -> None:
             claim.unlink(missing_ok=True)
     raise AmtError(
         f"The lock {path} is stale, and another process seems stuck taking it over.",
-        fix=(f"rm {shlex.quote(str(path))}*",),
+        fix=(f"rm {quote(str(path))}*",),
     )
 
 

@@ -1,28 +1,37 @@
 """Output for people: rich tables, colour only on a terminal; commands are never wrapped, so that they can be pasted."""
 
 import os
-import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from amt_hydra.checks.base import Finding
+from amt_hydra.commands import quote
 from amt_hydra.documented import documented
 from amt_hydra.errors import INTERRUPTED, AmtError
+from amt_hydra.origins import Origin
 from amt_hydra.plan import Decision, differs
 from amt_hydra.preflight import Preflight
+from amt_hydra.refusals import Facts
 
 if TYPE_CHECKING:
     from amt_hydra.outcome import Outcome
 
 _STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 _WIDTH = 160  # of a file or pipe, which has none of its own
+
+
+_HEAD = ("setting", "value", "documented", "decided by", "reaches")
+# Columns of the plan's table: the least that a value gets, and what "decided by" and "reaches" need to stand in words.
+_NARROWEST = 12
+_OTHERS = 38
 
 
 class _Console(Console):
@@ -52,7 +61,7 @@ def show_plan(pre: Preflight, out: Console) -> None:
     line(out, "experiment", str(plan.place.experiment))
     if plan.moved_to is not None:
         line(out, "moved aside", str(plan.moved_to), "yellow")
-    out.print(_settings_table(plan.decisions))
+    out.print(_settings_table(plan.decisions, subject.repository.root, out.width))
     show_command(plan.argv, plan.env, plan.cwd, out)
     show_findings(pre.findings, out)
 
@@ -82,30 +91,55 @@ def show_repository(pre: Preflight, out: Console) -> None:
     line(out, "repository", f"{pre.subject.repository.root} ({pre.located.why})", "bold")
 
 
-def _settings_table(decisions: Sequence[Decision]) -> Table:
-    """Settings that reach the repository or leave a documented default."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("setting", "value", "documented", "decided by", "reaches"):
+def _settings_table(decisions: Sequence[Decision], root: Path, width: int) -> Table:
+    """Settings that reach the repository or leave a documented default. Where it is narrow, values fold last."""
+    shown = [decision for decision in decisions if _is_shown(decision)]
+    rows = [_row(decision, root) for decision in shown]
+    keys, values, others = (max(cell_len(row[n]) for row in (_HEAD, *rows)) for n in range(3))
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column(_HEAD[0], no_wrap=True)
+    table.add_column(_HEAD[1], overflow="fold", width=max(_NARROWEST, min(values, width - keys - others - _OTHERS)))
+    for name in _HEAD[2:]:
         table.add_column(name, overflow="fold")
-    for decision in decisions:
-        entry = documented().get(decision.key)
-        if decision.value is None and decision.own is None and entry is None:
-            continue
-        if not decision.reaches and entry is None and not decision.origin.asked:
-            continue
-        value = decision.value if decision.value is not None else decision.own
-        shown = Text(str(value), style="yellow" if differs(decision) else "")
-        where = f"{decision.origin.who}: {decision.origin.where}"
-        table.add_row(decision.key, shown, str(entry.value) if entry else "", where, decision.reaches)
+    for decision, (key, value, *rest) in zip(shown, rows, strict=True):
+        table.add_row(key, Text(value, style="yellow" if differs(decision) else ""), *rest)
     return table
+
+
+def _is_shown(decision: Decision) -> bool:
+    entry = documented().get(decision.key)
+    if decision.key.startswith("repo.") or (decision.value is None and decision.own is None and entry is None):
+        return False  # where the repository is and what reaches it is said elsewhere
+    return bool(decision.reaches) or entry is not None or decision.origin.asked
+
+
+def _row(decision: Decision, root: Path) -> tuple[str, str, str, str, str]:
+    entry = documented().get(decision.key)
+    value = decision.value if decision.value is not None else decision.own
+    other = str(entry.value) if entry and differs(decision) else ""
+    return decision.key, str(value), other, _decided_by(decision.origin, root), decision.reaches
+
+
+def _decided_by(origin: Origin, root: Path) -> str:
+    """Who, in a word or two; the whole story is in --json, and that of the machine in the findings too."""
+    short = {
+        "override": "override",
+        "default": "default",
+        "documented": "documented",
+        "experiment": origin.where,
+        "repository": origin.where.removeprefix(f"{root}{os.sep}"),
+        "machine": f"machine: {origin.where.partition(',')[0]}",
+        "environment": f"environment: {origin.where}",
+    }
+    return short[origin.who]
 
 
 def show_command(argv: Sequence[str], env: Mapping[str, str], cwd: Path, out: Console) -> None:
     """The command as a shell would take it."""
-    variables = " ".join(f"{k}={shlex.quote(v)}" for k, v in env.items())
+    variables = " ".join(f"{k}={quote(v)}" for k, v in env.items())
     out.print(Text("command", style="bold"))
-    out.print(Text(f"  cd {shlex.quote(str(cwd))} &&"), soft_wrap=True)
-    out.print(Text(f"  {variables + ' ' if variables else ''}{shlex.join(argv)}"), soft_wrap=True)
+    out.print(Text(f"  cd {quote(str(cwd))} &&"), soft_wrap=True)
+    out.print(Text(f"  {variables + ' ' if variables else ''}{' '.join(map(quote, argv))}"), soft_wrap=True)
 
 
 def show_findings(findings: Iterable[Finding], out: Console) -> None:
@@ -141,14 +175,20 @@ def _next(outcome: "Outcome", record: Path, pre: Preflight) -> Iterable[str]:
     ways = pre.subject.ways
     facts = ways.facts
     if outcome.code not in (0, INTERRUPTED) and not pre.subject.settings.launch.attach:
-        yield f"read the log: less {shlex.quote(str(record / 'output.log'))}"
+        yield f"read the log: less {quote(str(record / 'output.log'))}"
     if outcome.resumable and facts.resumes:
-        further = [f"max_steps={2 * outcome.step}"] if outcome.code == 0 and outcome.step else []  # it got to its end
         drop = ("init.ckpt", "init.overwrite")
-        yield f"train on: {ways.command('init=resume', *further, drop=drop, unforced=facts.forced)}"
+        yield f"train on: {ways.command('init=resume', *_further(outcome, facts), drop=drop, unforced=facts.forced)}"
     if outcome.best_checkpoint is not None and facts.takes_init:
         new = ("init=warmstart", f"init.ckpt={outcome.best_checkpoint}", f"exp_id={facts.state.unused}")
         yield f"warm-start: {ways.command(*new, drop=('init.overwrite',), unforced=facts.forced)}"
+
+
+def _further(outcome: "Outcome", facts: Facts) -> tuple[str, ...]:
+    """Another goal, where the run got to its own; one that was stopped before goes on to that."""
+    goal, step = facts.max_steps, outcome.step or 0
+    at_its_end = outcome.code == 0 if goal is None else 0 <= goal <= step
+    return (f"max_steps={2 * step}",) if step and at_its_end else ()
 
 
 def line(out: Console, label: str, text: str, style: str = "") -> None:

@@ -103,8 +103,14 @@ def test_other_archives(tmp_path: Path) -> None:
     assert "no data.pkl" in _problem(tmp_path / "deep.zip")  # torch looks in the folder of the first member only
 
 
+@pytest.mark.parametrize("name", ["checkpoint", "latest", ".metadata", "__0_0.distcp", "zero_pp_rank_0_mp_rank_00.pt"])
+def test_a_sharded_checkpoint_is_a_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).touch()
+    assert "sharded (DeepSpeed or FSDP)" in _problem(tmp_path)
+
+
 def test_a_directory_a_pipe_a_socket_and_a_device(tmp_path: Path) -> None:
-    assert "sharded" in _problem(tmp_path)
+    assert _problem(tmp_path) == "a folder, not a file"
     os.mkfifo(tmp_path / "pipe.ckpt")
     assert _problem(tmp_path / "pipe.ckpt") == "a named pipe, not a file"
     with socket.socket(socket.AF_UNIX) as listener:

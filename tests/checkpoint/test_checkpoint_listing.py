@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,18 @@ def test_a_last_loses_ties_and_nothing_else(mode: str) -> None:
     assert best((last, named), mode) is best((named, last), mode) is named
     better = _x("last.ckpt", 9, score=0.6 if mode == "max" else 0.4)
     assert best((better, named), mode) is better
+
+
+@pytest.mark.parametrize("mode", ["max", "min"])
+def test_of_equal_scores_the_first_is_the_best_unless_the_newest_names_another(mode: str) -> None:
+    """Lightning's ModelCheckpoint keeps the first, and writes it down as best_model_path."""
+    files = [_x(f"{step}.ckpt", step, score=0.0) for step in (2, 4, 6)]
+    assert best(files, mode) is best(files[::-1], mode) is files[0]
+    state = Monitor("f", "/moved/since/4.ckpt", 0.0, 0.0)
+    last = replace(_x("last.ckpt", 8, score=0.0), monitors=(state,))
+    assert best([*files, last], mode) is best([last, *files], mode) is files[1]
+    gone = replace(last, monitors=(replace(state, best_path="/elsewhere/3.ckpt"),))
+    assert best([*files, gone], mode) is files[0]
 
 
 def test_best_of_a_named_monitor() -> None:

@@ -159,9 +159,14 @@ def test_where_not_even_one_fits_room_is_the_only_way(stand: Stand) -> None:
 def test_checkpoints_that_fit_or_whose_size_nobody_knows_are_not_mentioned(stand: Stand) -> None:
     with_room_for(stand, 8)
     assert of(stand.pre("init=resume", "max_steps=20"), "DiskSpace") == []
-    with_room_for(stand, 0)
-    assert of(stand.pre("exp_id=other"), "DiskSpace") == []
     assert of(stand.pre("init=resume", "max_steps=20", "checkpoint.save_top_k=-1"), "DiskSpace") == []
+
+
+@pytest.mark.parametrize(("free", "said"), [(300 * 1024, "0.3 MiB"), (50 * 2**20 - 1, "50.0 MiB"), (50 * 2**20, "")])
+def test_too_little_room_is_said_where_no_checkpoint_tells_its_size(stand: Stand, free: int, said: str) -> None:
+    stand.monkeypatch.setattr("amt_hydra.preflight.free_bytes", lambda _: free)
+    found = of(stand.pre(), "DiskSpace")
+    assert [(f.severity, said in f.message) for f in found] == ([("warning", True)] if said else [])
 
 
 def test_a_folder_that_is_moved_aside_keeps_its_place_on_the_disk(stand: Stand) -> None:

@@ -1,7 +1,13 @@
 """The checks of settings against the repository; how a setting gets there, or not, is in test_plan.py."""
 
-from stand import Stand, errors, of
+from typing import get_args
 
+import pytest
+from lightning.fabric.plugins.precision import precision
+from repos import home
+from stand import Stand, errors, of, option
+
+from amt_hydra.checks.setting_checks import PRECISIONS
 from amt_hydra.documented import documented
 
 pytest_plugins = ["desks"]
@@ -40,6 +46,8 @@ def test_a_repository_without_presets_says_so(stand: Stand) -> None:
     (stand.repository / "src" / "data_presets.py").unlink()
     (finding,) = of(stand.pre("data_presets=xyz"), "PresetExists")
     assert "it has no data_presets.py" in finding.message
+    assert finding.fix[0].startswith("there is no data_presets.py; checks.ignore.PresetExists lets the name pass")
+    assert errors(stand.follow(finding.fix[0])) == []
 
 
 def test_what_leaves_a_documented_default_is_shown_beside_it_with_the_reason(stand: Stand) -> None:
@@ -54,3 +62,93 @@ def test_what_does_not_reach_the_repository_is_not_said_twice(public: Stand) -> 
     pre = public.pre()
     assert len(of(pre, "DefaultKept")) == 2
     assert of(pre, "DocumentedDefaults") == []
+
+
+# Values that train.py would only refuse after the start
+
+
+LIGHTNINGS = "transformer-engine transformer-engine-float16 16-true 16-mixed bf16-true bf16-mixed 32-true 64-true"
+
+
+@pytest.mark.parametrize("name", [*LIGHTNINGS.split(), "64", "32", "16", "bf16"])
+def test_a_precision_of_lightnings_is_known(stand: Stand, name: str) -> None:
+    assert of(stand.pre(f"precision.name={name}"), "PrecisionKnown") == []
+
+
+def test_the_table_of_precisions_is_lightnings_own() -> None:
+    own = precision._PRECISION_INPUT
+    literals = [get_args(part) for part in get_args(own)]
+    assert {str(name) for part in literals for name in part} == set(PRECISIONS)
+
+
+@pytest.mark.parametrize("name", ["foo", "fp16", "BF16-mixed", "8"])
+def test_another_precision_is_refused_with_what_is_valid(stand: Stand, name: str) -> None:
+    pre = stand.pre(f"precision.name={name}")
+    (finding,) = of(pre, "PrecisionKnown")
+    assert finding in pre.stopped
+    assert finding.message.startswith(f"precision.name={name}: ")
+    assert all(valid in finding.message for valid in LIGHTNINGS.split())
+    assert [stand.follow(fix).subject.settings.precision.name for fix in finding.fix] == [
+        "bf16-mixed",
+        "16-mixed",
+        "32",
+    ]
+    assert all(errors(stand.follow(fix)) == [] for fix in finding.fix)
+    assert errors(stand.pre(f"precision.name={name}", "checks.ignore.PrecisionKnown=a plugin takes it")) == []
+
+
+def test_a_repository_that_lists_its_own_precisions_is_judged_by_those(stand: Stand) -> None:
+    flag = '"--precision", type=str, default="bf16-mixed"'
+    home(stand.repository, changes={flag: f'{flag}, choices=["bf16-mixed", "half"]'})
+    assert errors(stand.pre("precision.name=half")) == []
+    assert [f.id for f in stand.pre("precision.name=16").stopped] == ["ValueFits"]
+
+
+@pytest.mark.parametrize(
+    ("word", "key", "valid", "given"),
+    [
+        ("optimizer=cpuadam", "optimizer.name=CPUAdam", "adamw, adamwscale, adafactor", "adamw"),
+        ("optimizer=dadaptadam", "optimizer.name=DAdaptAdam", "adamw, adamwscale, adafactor", None),
+        ("optimizer.name=SGD", "optimizer.name=SGD", "adamw, adamwscale, adafactor", None),
+        ("optimizer.scheduler=foo", "optimizer.scheduler=foo", "cosine, constant", None),
+    ],
+)
+def test_what_the_bundled_repository_has_not_is_refused_with_what_it_has(
+    bundled: Stand, word: str, key: str, valid: str, given: str | None
+) -> None:
+    pre = bundled.pre(word)
+    (finding,) = of(pre, "ValueFits")
+    assert finding in pre.stopped
+    assert finding.message.startswith(f"{key}: ")
+    assert finding.message.endswith(f"takes one of {valid}")
+    followed = bundled.follow(finding.fix[0])
+    assert errors(followed) == []
+    assert followed.subject.decision(key.partition("=")[0]).value == given
+
+
+@pytest.mark.parametrize("name", ["AdamW", "ADAFACTOR", "adamwscale"])
+def test_the_bundled_repositorys_names_are_compared_in_lower_case(bundled: Stand, name: str) -> None:
+    pre = bundled.pre(f"optimizer.name={name}")
+    assert errors(pre) == []
+    assert option(pre.subject.plan.argv, "--optimizer") == name.lower()
+
+
+def test_a_value_of_another_type_may_be_left_to_the_repository(stand: Stand) -> None:
+    (finding,) = of(stand.pre("extra.flags.pitch_shift_range=[1]"), "ValueFits")
+    assert of(stand.follow(finding.fix[0]), "ValueFits") == []
+
+
+def test_a_data_folder_that_was_asked_for_has_to_be_there(bundled: Stand) -> None:
+    (finding,) = of(bundled.pre("data.home=/nope"), "DataHomeExists")
+    assert finding.severity == "error"
+    assert finding.message.startswith("data.home=/nope: ")
+    assert "data.home=<folder>" in finding.fix[0]
+    here = bundled.folder / "recordings"
+    here.mkdir()
+    assert of(bundled.pre(f"data.home={here}", "data_presets=folder"), "DataHomeExists") == []
+
+
+def test_the_bundled_preset_of_recordings_needs_its_folder_and_no_other_preset_does(bundled: Stand) -> None:
+    (finding,) = of(bundled.pre("data_presets=folder"), "DataHomeExists")
+    assert str(bundled.repository / "data") in finding.message  # config.py: "../data", from src
+    assert of(bundled.pre(), "DataHomeExists") == []

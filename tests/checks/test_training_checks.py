@@ -18,6 +18,12 @@ def test_c28_a_monitor_that_is_logged_nowhere_gets_the_nearest_name_and_its_line
     assert pre.subject.settings.checkpoint.monitor == "validation/macro_onset_f"
 
 
+def test_c28_the_nearest_name_is_the_one_that_differs_in_case_alone(stand: Stand) -> None:
+    home(stand.repository, changes={'"validation/loss", 0.0': '"validation/macro_onset_r", 0.0'})
+    (finding,) = of(stand.pre("checkpoint.monitor=validation/macro_onset_F"), "MonitorLogged")
+    assert finding.fix[0].startswith("validation/macro_onset_f is, at ")
+
+
 def test_c28_a_monitor_that_is_logged_is_fine(stand: Stand) -> None:
     assert of(stand.pre(), "MonitorLogged") == []
     assert of(stand.pre("checkpoint.monitor=validation/loss"), "MonitorLogged") == []
@@ -33,6 +39,26 @@ def test_c28_the_repositorys_own_monitor_is_looked_at_where_ours_does_not_reach(
     config.write_text(config.read_text().replace("validation/macro_onset_f", "val/f1"))
     (finding,) = of(public.pre(), "MonitorLogged")
     assert "checkpoint.monitor=val/f1 is logged nowhere" in finding.message
+
+
+# StepsToTrain
+
+
+def test_no_step_is_refused_with_what_is_valid(stand: Stand) -> None:
+    pre = stand.pre("max_steps=0")
+    (finding,) = of(pre, "StepsToTrain")
+    assert finding in pre.stopped
+    assert finding.message == "max_steps=0 trains nothing: valid are 1 or more, and -1 for no limit"
+    assert stand.follow(finding.fix[0]).subject.settings.max_steps == 1000
+    for word in ("max_steps=1", "max_steps=-1", "max_steps=null"):
+        assert of(stand.pre(word), "StepsToTrain") == []
+
+
+def test_the_bundled_trainer_needs_an_end(bundled: Stand) -> None:
+    (finding,) = of(bundled.pre("max_steps=-1"), "StepsToTrain")
+    assert bundled.follow(finding.fix[0]).subject.settings.max_steps == 900  # config.py's own
+    assert of(bundled.pre("max_steps=-1", "extra.flags.max_epochs=3"), "StepsToTrain") == []
+    assert of(bundled.pre(), "StepsToTrain") == []
 
 
 # FirstValidation

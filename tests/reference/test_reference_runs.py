@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import torch
 from trainer import SRC, clean_env, train_process, train_runs
 
@@ -143,6 +144,34 @@ def test_a_signal_stops_with_everything_saved(tmp_path):
     assert process.returncode == 128 + signal.SIGTERM
     step = load(last)["global_step"]
     assert err.decode().splitlines()[-1] == f"train.py: error: stopped by SIGTERM after step {step}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_imports_ends_in_one_line(tmp_path, number):
+    slow = tmp_path / "lightning"  # in the place of the real one: its import takes as long as the test needs
+    slow.mkdir()
+    (slow / "__init__.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(60)\n")
+    command = [sys.executable, "train.py", "s", *TINY, "--save-dir", str(tmp_path / "logs")]
+    env = clean_env(PYTHONPATH=str(tmp_path))
+    process = subprocess.Popen(command, cwd=SRC, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "importing\n"
+    os.kill(process.pid, number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert err == f"train.py: error: stopped by {number.name} before training\n"
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_folder_that_holds_our_records_alarms_nobody(tmp_path):
+    """Lightning says that the logs in it will be deleted, which they are not."""
+    records = tmp_path / "melody" / "n" / "launches" / "record.json"
+    records.parent.mkdir(parents=True)
+    records.touch()
+    run = train_process("n", *TINY, "--save-dir", str(tmp_path), "-it", "2", "-vit", "1")
+    assert run.code == 0
+    assert not re.search("not empty|will be deleted|Warning", run.out + run.err)
+    assert records.exists()
 
 
 def test_a_cosine_run_stopped_by_a_signal_and_resumed_equals_one_that_never_stopped(tmp_path):

@@ -3,10 +3,12 @@
 import argparse
 import logging
 import os
+import signal
 import sys
 import time
 import warnings
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from config import audio_cfg, base_lr, model_cfg, monitors, shared_cfg
@@ -232,8 +234,16 @@ def run(args: argparse.Namespace) -> None:
     rank_zero_only(print)(f"best checkpoint: {best.best_model_path or 'none: no validation took place'}")
 
 
+def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 -- a handler's signature
+    """End at a signal before training, where nothing is to be saved: an exception could get lost in torch's import."""
+    os.write(2, f"train.py: error: stopped by {signal.Signals(number).name} before training\n".encode())
+    os._exit(128 + number)
+
+
 def main() -> int:
     """Run, and return the exit status: problems that the user can act on end in one line."""
+    for number in (signal.SIGTERM, signal.SIGINT):  # until StopOnSignal takes over
+        signal.signal(number, stop)
     warnings.filterwarnings("ignore", message=NOISE)
     args = parser.parse_args()
     try:
