@@ -147,7 +147,9 @@ class FoldersWritable(Check):
         for key, folder in (("paths.outputs", outputs), ("checkpoints", checkpoints)):
             existing = next(p for p in (folder, *folder.parents) if os.path.lexists(p))
             way = f"make {existing} a folder that you can write to"
-            ways = [way, "paths.outputs=<another folder>"] if folder.is_relative_to(outputs) else [way]
+            ways = (
+                [way, subject.typed.changed("paths.outputs=~/amt_outputs")] if folder.is_relative_to(outputs) else [way]
+            )
             if not existing.is_dir():
                 yield self.error(f"{key}: {existing} is in the way: it is no folder", *ways)
             elif not os.access(existing, os.W_OK | os.X_OK) or not subject.free[folder]:
