@@ -133,7 +133,7 @@ def test_forced_scratch_moves_the_old_folder_aside_and_says_so(desk: Desk, first
         pytest.param(
             ["exp_id=first", "init=resume", "max_steps=99", "init.ckpt=x.ckpt"],
             {},
-            ["x.ckpt has no place in it"],
+            ["x.ckpt", "has no place in it"],
             id="resume-with-ckpt",
         ),
         pytest.param(
