@@ -19,7 +19,10 @@ bsz, training, checkpoint = shared_cfg["BSZ"], shared_cfg["TRAINER"], shared_cfg
 dataio, schedule, wandb = shared_cfg["DATAIO"], shared_cfg["LR_SCHEDULE"], shared_cfg["WANDB"]
 presets = data_preset_single_cfg | data_preset_multi_cfg
 # What Lightning says at each start and nobody can act on.
-NOISE = r".*(does not have many workers|dataloader is not resumable|isinstance\(treespec|exists and is not empty)"
+NOISE = (
+    r".*(does not have many workers|dataloader is not resumable|isinstance\(treespec|exists and is not empty"
+    r"|pkg_resources is deprecated)"
+)
 
 
 def str2bool(text: str) -> bool:
