@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from amt_hydra.checks import CHECKS
-from amt_hydra.documented import documented, yaml_loader
+from amt_hydra.documented import documented, read_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,8 @@ class Rule:
 
 def rules() -> tuple[Rule, ...]:
     """Every convention, in order."""
-    import yaml
-
     text = Path(__file__).with_name("conventions.yaml").read_text(encoding="utf-8")
-    sections: list[dict[str, Any]] = yaml.load(text, yaml_loader())
+    sections: list[dict[str, Any]] = read_yaml(text)
     return tuple(Rule(s["section"], r["rule"], r["reason"], tuple(r["held_by"])) for s in sections for r in s["rules"])
 
 

@@ -20,14 +20,12 @@ class Documented:
 @cache
 def documented() -> Mapping[str, Documented]:
     """By settings key."""
-    import yaml
-
     text = (shipped() / "documented.yaml").read_text(encoding="utf-8")
-    return {key: Documented(**entry) for key, entry in yaml.load(text, yaml_loader()).items()}
+    return {key: Documented(**entry) for key, entry in read_yaml(text).items()}
 
 
-def yaml_loader() -> Any:
-    """The safe YAML loader: libyaml's is ten times faster, and not in every build of PyYAML."""
+def read_yaml(text: str) -> Any:
+    """The plain values of a YAML text. libyaml's loader is ten times faster, and not in every build of PyYAML."""
     import yaml
 
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from amt_hydra.conf_path import PRESETS, shipped
-from amt_hydra.documented import yaml_loader
+from amt_hydra.documented import read_yaml
 from amt_hydra.schema import flatten
 
 _PACKAGE = re.compile(r"^\s*#\s*@package\s+(\S+)", re.MULTILINE)
@@ -65,10 +65,8 @@ def _layer(loader: Any, group: str, option: str, package: str | None) -> Layer:
     file = _file(loader, f"{group}/{option}" if group else option)
     if file is None:  # a preset of the repository's, which has no file
         return Layer(group, option, PRESETS, {"name": option}, None)
-    import yaml
-
     text = file.read_text(encoding="utf-8")
-    content = yaml.load(text, yaml_loader())
+    content = read_yaml(text)
     if package is None:
         header = _PACKAGE.search(text)
         package = group if header is None else header[1].replace("_global_", "")

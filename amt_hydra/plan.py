@@ -128,7 +128,7 @@ def _decisions(
             origin = Origin("repository", str(channel.place))
         elif lost:
             origin = Origin("repository", "its own choice")
-        option = channel.flag.option or channel.flag.dest if channel and channel.flag else str(means) if means else ""
+        option = flag_name(channel.flag) if channel and channel.flag else str(means) if means else ""
         found.append(Decision(key, value, channel.current if channel else None, origin, option))
     return found
 

@@ -15,7 +15,7 @@ from amt_hydra.checks.base import Finding, Subject
 from amt_hydra.commands import Typed
 from amt_hydra.compose import Composed, compose
 from amt_hydra.conf_path import bundled_repository, search_dirs, shadowed
-from amt_hydra.documented import yaml_loader
+from amt_hydra.documented import read_yaml
 from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.identity import decide
 from amt_hydra.launch.environment import child_environment
@@ -226,10 +226,8 @@ def _read_runs(settings: Settings, repository: Repository) -> Path | None:
 
 
 def _load(dirs: list[Path], kind: str) -> Mapping[str, Any]:
-    import yaml
-
     file = next(f for d in dirs if (f := d / "repo" / f"{kind}.yaml").is_file())  # shipped, so it is there
-    content = yaml.load(file.read_text(encoding="utf-8"), yaml_loader())
+    content = read_yaml(file.read_text(encoding="utf-8"))
     assert isinstance(content, dict)
     return content
 
