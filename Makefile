@@ -3,6 +3,8 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The lowest Lightning that the bridge is tested with, beside the pinned one.
+OLDEST := $(VENV)/lightning-2.2
 
 .DEFAULT_GOAL := help
 .PHONY: help train test lint types docs bench lowest clean
@@ -18,10 +20,15 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m compileall -q amt_hydra || true # an environment may forbid Python to write bytecode as it runs
 	@touch $@
 
+$(OLDEST)/.ready: $(READY) constraints-lowest.txt
+	$(BIN)/pip install --quiet --no-deps --upgrade --target $(OLDEST) \
+		$$(grep -E '^(pytorch-)?lightning==' constraints-lowest.txt)
+	@touch $@
+
 train: $(READY) ## train the bundled melody transcriber, from scratch
 	$(BIN)/python -m amt_hydra repo=reference exp_id=first init.overwrite=true
 
-test: $(READY) ## the whole test suite
+test: $(READY) $(OLDEST)/.ready ## the whole test suite
 	$(BIN)/pytest -n 2 --dist loadfile
 
 lint: $(READY) ## ruff
@@ -39,6 +46,7 @@ docs: $(READY) ## the generated page of the docs
 bench: $(READY) ## speed and memory, as ratios within one run
 	$(BIN)/python bench/bench_plan.py
 	$(BIN)/python bench/bench_checkpoint.py
+	$(BIN)/python bench/bench_inspect.py
 
 lowest: ## the tests with the lowest versions that pyproject.toml admits
 	$(PYTHON) -m venv .venv-lowest

@@ -96,7 +96,7 @@ def _with_paths(line: Line) -> int:
         _cwd()  # must be there
     if line.verb == "checkpoint":
         return checkpoint(line.words, json=line.json)
-    return inspect(line.words, os.environ, json=line.json)
+    return inspect(line.words, os.environ, json=line.json, emit=line.emit)
 
 
 def _plan_or_train(line: Line) -> int:

@@ -57,6 +57,8 @@ def decide(ways: Ways) -> Identity:
         aside=aside,
         said=tuple(_said(facts, aside)),
     )
+    if identity.actual == "resume" and not (mode == "resume" and facts.resumes):
+        identity = replace(identity, actual="undecided" if facts.goes_on == "unknown" else facts.goes_on)
     refusal = refuse(ways)
     if refusal:
         return replace(identity, refusal=refusal)

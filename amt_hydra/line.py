@@ -19,7 +19,7 @@ _HYDRA: Mapping[str, tuple[str, ...] | None] = {
     "--shell-completion": ("",),
 }
 _SHOWING = ("--cfg", "--info", "--hydra-help", "--shell-completion")
-_CONFIG_DIR = ("--config-dir", "-cd")
+_VALUED: Mapping[str, str] = {"--config-dir": "config_dir", "-cd": "config_dir", "--emit": "emit"}
 _MULTIRUN = ("--multirun", "-m")
 
 
@@ -37,6 +37,8 @@ class Line:
     hydra: tuple[str, ...] = ()
     """Options that Hydra itself answers."""
     config_dir: str | None = None
+    emit: str | None = None
+    """The file that a mapping of the inspected repository goes to."""
     bare: bool = False
     """Nothing was given at all, besides options."""
 
@@ -47,7 +49,7 @@ def parse(argv: Sequence[str]) -> Line:
     words: list[str] = []
     options: set[str] = set()
     hydra: list[str] = []
-    config_dir: str | None = None
+    given: dict[str, str] = {}
     verb: str | None = None
     while rest:
         word = rest.pop(0)
@@ -65,8 +67,8 @@ def parse(argv: Sequence[str]) -> Line:
                 words.append(word)
         elif name in _OWN and not equals:
             options.add(name)
-        elif name in _CONFIG_DIR:
-            config_dir = value if equals else _next(rest, word)
+        elif name in _VALUED:
+            given[_VALUED[name]] = value if equals else _next(rest, word)
         elif name in _HYDRA:
             hydra += _with_value(name, value if equals else None, rest)
         elif name in _MULTIRUN:
@@ -75,6 +77,8 @@ def parse(argv: Sequence[str]) -> Line:
             raise _no_option_but_a_path(verb, word) if verb and takes_paths(verb) else _unknown_option(word)
     verb = verb or "train"
     _check_combination(verb, options, hydra)
+    if "emit" in given and verb != "inspect":
+        raise AmtError(f"--emit is an option of inspect, not of {verb}", code=USAGE)
     return Line(
         verb=verb,
         words=tuple(words),
@@ -83,7 +87,8 @@ def parse(argv: Sequence[str]) -> Line:
         version="--version" in options,
         markdown="--markdown" in options,
         hydra=tuple(hydra),
-        config_dir=config_dir,
+        config_dir=given.get("config_dir"),
+        emit=given.get("emit"),
         bare=not words,
     )
 
@@ -124,14 +129,14 @@ def _second_verb(verb: str, word: str, rest: list[str]) -> AmtError:
 
 
 def _no_option_but_a_path(verb: str, word: str) -> AmtError:
-    close = nearest(word, _OWN, cutoff=0.75)
+    close = nearest(word, [*_OWN, *_VALUED], cutoff=0.75)
     hints = [f"did you mean {close}?"] if close else []
     hints.append(f"a path that begins with a dash: {render(verb, [f'./{word}'])}")
     return AmtError(f"{word}: there is no such option", fix=hints, code=USAGE)
 
 
 def _unknown_option(word: str) -> AmtError:
-    close = nearest(word.partition("=")[0], [*_OWN, *_HYDRA, *_CONFIG_DIR], cutoff=0.75)
+    close = nearest(word.partition("=")[0], [*_OWN, *_HYDRA, *_VALUED], cutoff=0.75)
     hints = [f"did you mean {close}?"] if close else []
     flag = word.lstrip("-").partition("=")[0]
     hints.append(f"flags of train.py are given as settings, or as extra.flags.{flag.replace('-', '_')}=…")

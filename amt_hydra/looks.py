@@ -1,15 +1,18 @@
 """The verbs that only look: checkpoint and inspect."""
 
 import json as json_module
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from amt_hydra.checkpoint import Xray, xray
-from amt_hydra.conf_path import bundled_repository
+from amt_hydra.conf_path import bundled_repository, shipped
 from amt_hydra.errors import REFUSED, USAGE, AmtError
-from amt_hydra.repository import Computed, Flag, Located, Repository, locate, read
+from amt_hydra.repository import Located, Repository, locate, read
 from amt_hydra.schema import absolute
+
+if TYPE_CHECKING:
+    from amt_hydra.mapping import Channel
 
 
 def checkpoint(paths: Sequence[str], json: bool) -> int:
@@ -67,9 +70,14 @@ def _elements(shape: Sequence[int]) -> int:
     return total
 
 
-def inspect(paths: Sequence[str], environ: Mapping[str, str], json: bool) -> int:
-    """Show what a repository really accepts: the one at the path, else the one that a run would take."""
-    from amt_hydra.report.data import plain
+def inspect(paths: Sequence[str], environ: Mapping[str, str], json: bool, emit: str | None = None) -> int:
+    """Show what a repository keeps of the conventions: the one at the path, else the one that a run would take.
+
+    With `emit`, a mapping for it is written to that file.
+    """
+    from amt_hydra.inspection import inspect as look
+    from amt_hydra.mapping import channels
+    from amt_hydra.mapping_choice import fitting_kind, mapping
     from amt_hydra.repository.git import commit
 
     if len(paths) > 1:
@@ -79,73 +87,35 @@ def inspect(paths: Sequence[str], environ: Mapping[str, str], json: bool) -> int
     else:
         located = locate("auto", None, environ, bundled_repository())
     repository = read(located.root)
-    revision, dirty = commit(repository.root)
+    kind = fitting_kind(repository)
+    like = mapping([shipped()], kind, repository)
+    reach = channels(like["means"], repository)
+    if emit is not None:
+        return _emit(_path(emit), repository, reach, like)
+    inspection, revision = look(repository, kind, reach), commit(repository.root)
     if json:
-        data = {**plain(repository), "why": located.why, "commit": revision, "dirty": dirty}
+        from amt_hydra.report.data import inspection_data
+
+        data = {**inspection_data(inspection), "why": located.why, "commit": revision[0], "dirty": revision[1]}
         print(json_module.dumps(data, indent=2))
     else:
-        _show_repository(repository, located.why, _revision(revision, dirty))
+        from amt_hydra.report.inspection import show_inspection
+
+        show_inspection(inspection, located.why, _revision(*revision))
+    return 0
+
+
+def _emit(file: Path, repository: Repository, reach: "Mapping[str, Channel]", like: Mapping[str, Any]) -> int:
+    from amt_hydra.commands import quote
+    from amt_hydra.emit import emit, kind_of, write
+
+    kind = kind_of(file)
+    write(file, emit(repository, kind, reach, like))
+    print(
+        f"{file}\nlook through it, then: python -m amt_hydra plan repo={kind} repo.path={quote(str(repository.root))}"
+    )
     return 0
 
 
 def _revision(revision: str | None, dirty: bool | None) -> str:
     return "no git repository" if revision is None else revision + (" with uncommitted changes" if dirty else "")
-
-
-def _show_repository(repository: Repository, why: str, revision: str) -> None:
-    from amt_hydra.report.console import console, line
-
-    out = console()
-    line(out, "repository", f"{repository.root} ({why})", "bold")
-    line(out, "layout", f"{repository.layout.name}: {repository.train.relative_to(repository.root)}")
-    line(out, "commit", revision)
-    line(
-        out,
-        "resumes",
-        ", ".join(_short(p.file, p.line, repository) for p in repository.resumes) or "never: no fit(ckpt_path=…)",
-    )
-    for switch in repository.switches:
-        line(out, "variable", f"{switch.expression}  ({_short(switch.place.file, switch.place.line, repository)})")
-    line(out, "presets", ", ".join(repository.presets) or "none")
-    line(out, "metrics", ", ".join(repository.metrics) or "none found")
-    out.print(_flag_table(repository))
-    out.print(_config_table(repository))
-    for problem in repository.problems:
-        line(out, "not read", problem, "yellow")
-
-
-def _flag_table(repository: Repository) -> object:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("flag", "options", "type", "nargs", "default", "read", "line"):
-        table.add_column(name, overflow="fold")
-    for flag in repository.flags:
-        where = _short(flag.place.file, flag.place.line, repository)
-        nargs = "" if flag.nargs is None else str(flag.nargs)
-        table.add_row(flag.dest, " ".join(flag.options), flag.type, nargs, _default(flag), _reads(flag), where)
-    return table
-
-
-def _default(flag: Flag) -> str:
-    return str(flag.default) if isinstance(flag.default, Computed) else repr(flag.default)
-
-
-def _reads(flag: Flag) -> str:
-    return "unknown" if flag.reads is None else "yes" if flag.reads else "NOWHERE"
-
-
-def _config_table(repository: Repository) -> object:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("config key", "value", "line"):
-        table.add_column(name, overflow="fold")
-    for value in repository.config.values():
-        text = str(value.value) if isinstance(value.value, Computed) else repr(value.value)
-        table.add_row(value.key, text, _short(value.place.file, value.place.line, repository))
-    return table
-
-
-def _short(file: Path, number: int, repository: Repository) -> str:
-    return f"{os.path.relpath(file, repository.root)}:{number}"

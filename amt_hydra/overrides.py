@@ -18,7 +18,9 @@ from amt_hydra.settings import Settings
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
-OPEN_MAPS = ("extra.flags.", "extra.env.", "checks.ignore.", "repo.means.")
+_REPO_MAPS = ("repo.means.", "repo.saved.", "repo.lazy.")
+_VALUE_MAPS = ("extra.flags.", "extra.config.")
+OPEN_MAPS = (*_VALUE_MAPS, "extra.env.", "checks.ignore.", *_REPO_MAPS)
 """Maps that take keys of the user's own, without Hydra's "+"."""
 
 _WORD = re.compile(r"(?P<prefix>\+\+|\+|~)?(?P<key>[^=]*)(?:=(?P<value>.*))?", re.DOTALL)
@@ -148,10 +150,10 @@ def _is_section(key: str, known: Mapping[str, Leaf]) -> bool:
 
 
 def _open_value(key: str, value: str) -> str:
-    """Environment values and reasons are text; of a flag that is for the repository to say, by the flag's own type."""
-    if f"{key}." in OPEN_MAPS or key.startswith("repo.means."):
+    """Environment values and reasons are text; of a flag or a config value that is for the repository to say."""
+    if f"{key}." in OPEN_MAPS or key.startswith(_REPO_MAPS):
         return value
-    if key.startswith("extra.flags."):
+    if key.startswith(_VALUE_MAPS):
         return _flag_value(value)
     return quote(value)
 

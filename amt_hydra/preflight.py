@@ -8,35 +8,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from amt_hydra.bridged import brought, can_bridge
 from amt_hydra.checks import run_checks, stops
 from amt_hydra.checks.base import Finding, Subject
 from amt_hydra.commands import Typed
 from amt_hydra.compose import Composed, compose
 from amt_hydra.conf_path import bundled_repository, search_dirs, shadowed
-from amt_hydra.documented import read_yaml
 from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.identity import decide
 from amt_hydra.launch.environment import child_environment
 from amt_hydra.machine import free_bytes, read_machine
-from amt_hydra.mapping import Channel, channels, lookup, parse
+from amt_hydra.mapping import Channel, channels
+from amt_hydra.mapping_choice import with_mapping
 from amt_hydra.origins import Origin
 from amt_hydra.overrides import unknown_key
-from amt_hydra.plan import World, extra_dest, lay_out
+from amt_hydra.plan import World, lay_out, weights
 from amt_hydra.refusals import FORCE_SCRATCH, Facts, Ways
-from amt_hydra.repository import HOME, Located, Repository, locate, read, switched_on
+from amt_hydra.repository import Located, Repository, locate, read, reads_switch, says_yes, switched_on
 from amt_hydra.repository.locate import KINDS
 from amt_hydra.resolve import resolve
+from amt_hydra.runs import runs_folder
 from amt_hydra.runstate import RunState, place, read_runstate
-from amt_hydra.schema import NO_SETTING, Problem, build, convert, leaves
+from amt_hydra.schema import NO_SETTING, Problem, build, leaves
 from amt_hydra.settings import Repo, Settings
 
 if TYPE_CHECKING:
     from amt_hydra.launch.lock_content import Holder
 
 SWITCHES = (FORCE_SCRATCH, "AMT_DEBUG_GRAD_FINITE", "AMT_DETECT_ANOMALY")
-_FROM_MAPPING = ("means", "runs_from", "checkpoints", "init_ckpt", "loaders")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,11 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
     repository = read(located.root)
     settings = with_mapping(settings, composed, repository, dirs)
     child = child_environment(environ, settings.extra.env)
-    reach = channels(settings.repo.means, repository)
+    reach = channels(settings.repo.means, repository, bridged=can_bridge(settings, repository))
     machine = read_machine(child, cwd=repository.cwd)
     resolved = resolve(settings, composed.origins, reach, machine)
     settings = resolved.settings
-    where = place(settings, _runs(settings, repository, reach))
+    where = place(settings, runs_folder(settings, repository, reach))
     ckpt = composed.origins.get("init.ckpt")
     state = read_runstate(settings, where, ckpt.where if ckpt and ckpt.asked else "")
     if settings.init.ckpt is None and state.init is not None:
@@ -76,7 +77,10 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
     ways = Ways(_facts(settings, state, repository, reach, child), typed)
     identity = decide(ways)
     python = settings.repo.python or own_python(repository)
-    plan = lay_out(resolved, repository, reach, identity, World(where, free_name(where.experiment), python))
+    world = World(where, free_name(where.experiment), python)
+    on = [name for name in SWITCHES if _switched_on(settings, repository, name, child)[0]]
+    added = brought(ways.facts, repository, reach, identity, weights(identity, world.aside), on)
+    plan = lay_out(resolved, repository, reach, identity, world, added)
     subject = Subject(
         typed=typed,
         ways=ways,
@@ -107,29 +111,6 @@ def typed_settings(composed: Composed, cwd: Path) -> Settings:
         raise AmtError(text, fix=_hints(problems), code=USAGE, drop=[p.key for p in problems])
     assert isinstance(settings, Settings)
     return settings
-
-
-def with_mapping(settings: Settings, composed: Composed, repository: Repository, dirs: list[Path]) -> Settings:
-    """Under repo=auto, take the mapping that fits the repository found; what the user set himself stays."""
-    if settings.repo.kind != "auto":
-        return settings
-    if repository.root == bundled_repository():
-        kind = "reference"
-    else:
-        kind = "amt_ai" if repository.layout == HOME else "yourmt3"
-    mapping = _load(dirs, kind)
-    known = leaves(Settings)
-    new: dict[str, Any] = {"kind": kind}
-    for name in _FROM_MAPPING:
-        if name not in mapping:
-            continue
-        shipped = convert(mapping[name], known[f"repo.{name}"], repository.root)
-        origin = composed.origins.get(f"repo.{name}")
-        if name == "means":
-            new[name] = {**shipped, **settings.repo.means}  # of one setting; the others keep theirs
-        elif not (origin and origin.asked):
-            new[name] = shipped
-    return replace(settings, repo=replace(settings.repo, **new))
 
 
 def _kind(repo: Repo) -> str:
@@ -170,7 +151,7 @@ def _facts(
     reach: Mapping[str, Channel],
     child: Mapping[str, str],
 ) -> Facts:
-    forced, why = switched_on(repository, FORCE_SCRATCH, child.get(FORCE_SCRATCH))
+    forced, why = _switched_on(settings, repository, FORCE_SCRATCH, child)
     own = reach["max_steps"].current if "max_steps" in reach else None
     init = reach.get("init.ckpt")
     return Facts(
@@ -178,58 +159,20 @@ def _facts(
         state=state,
         forced=forced,
         forced_why=why,
-        resumes=bool(repository.resumes),
+        resumes=bool(repository.resumes) or can_bridge(settings, repository),
+        goes_on=repository.goes_on,
         takes_init=init is not None and init.carrier is not None,
         max_steps=settings.max_steps if settings.max_steps is not None else own if isinstance(own, int) else None,
     )
 
 
-def _runs(settings: Settings, repository: Repository, reach: Mapping[str, Channel]) -> Path:
-    """The folder that holds <project>/<exp_id>, as the repository itself will resolve it.
-
-    repo.runs says it only where it cannot be read: elsewhere it would have us look in one place, and train in another.
-    """
-    if "paths.outputs" in reach and reach["paths.outputs"].carrier is not None:
-        known: Path | None = settings.paths.outputs
-    else:
-        known = _read_runs(settings, repository)
-    said = settings.repo.runs
-    if said is not None and known is not None and os.path.realpath(said) != os.path.realpath(known):
-        raise AmtError(
-            f"repo.runs={said}, but this repository writes to {known}",
-            fix=[
-                "leave repo.runs out",
-                f"name the place where the repository takes it: {_runs_means(settings, reach)}",
-                "where its source misleads: repo.runs_from=[]",
-            ],
-        )
-    where = said or known
-    if where is None:
-        raise AmtError(
-            f"where {repository.root} writes its runs could not be read ({', '.join(settings.repo.runs_from)})",
-            fix=["repo.runs=<the folder that holds <project>/<exp_id>>", "or name its means: repo.runs_from"],
-        )
-    return where
-
-
-def _runs_means(settings: Settings, reach: Mapping[str, Channel]) -> str:
-    return "paths.outputs" if "paths.outputs" in reach else " or ".join(settings.repo.runs_from)
-
-
-def _read_runs(settings: Settings, repository: Repository) -> Path | None:
-    """What the first means of the mapping yields; None where it is computed."""
-    means = [parse(text, "runs_from") for text in settings.repo.runs_from]
-    extra = {extra_dest(name): value for name, value in settings.extra.flags.items() if value is not None}
-    given = [extra[m.name] for m in means if m.kind == "flag" and m.name in extra]
-    value = given[0] if given else lookup(means, repository)
-    return Path(os.path.realpath(repository.cwd / value)) if isinstance(value, str) else None
-
-
-def _load(dirs: list[Path], kind: str) -> Mapping[str, Any]:
-    file = next(f for d in dirs if (f := d / "repo" / f"{kind}.yaml").is_file())  # shipped, so it is there
-    content = read_yaml(file.read_text(encoding="utf-8"))
-    assert isinstance(content, dict)
-    return content
+def _switched_on(settings: Settings, repository: Repository, name: str, child: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether a variable is on for the run, and why: one that the repository never reads is honoured by the bridge."""
+    value = child.get(name)
+    if value is None or reads_switch(repository, name) or not can_bridge(settings, repository):
+        return switched_on(repository, name, value)
+    word = "on" if says_yes(value) else "off"
+    return word == "on", f"{name} ({value!r}) is {word}, and the bridge honours it: the repository never reads it"
 
 
 def _explain(problem: Problem, composed: Composed) -> str:

@@ -5,11 +5,18 @@ from dataclasses import dataclass
 
 from amt_hydra.checkpoint import Xray
 from amt_hydra.commands import Typed, quote
+from amt_hydra.repository.facts import GoesOn
 from amt_hydra.runstate import RunState, describe
 from amt_hydra.settings import Mode, Settings
 
 FORCE_SCRATCH = "AMT_FORCE_SCRATCH"
 _SHOWN = 8  # checkpoints that a message proposes at most
+_GOES_ON: Mapping[GoesOn, str] = {
+    "resume": "this would be a resume",
+    "warmstart": "it would go on from its weights, at step 0",
+    "scratch": "the repository would pass it over, and write over it",
+    "unknown": "what the repository makes of it cannot be told from its source",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +29,11 @@ class Facts:
     """AMT_FORCE_SCRATCH is on, as the repository itself would read it."""
     forced_why: str
     resumes: bool
-    """The repository passes ckpt_path to fit: only then is a resume one."""
+    """fit() gets ckpt_path, by the repository or by the bridge: only then is a resume one."""
     takes_init: bool
-    """The repository has a flag for a warm-start checkpoint."""
+    """The repository has a flag for a warm-start checkpoint, or the bridge brings one."""
+    goes_on: GoesOn
+    """What the repository's own code makes of a last.ckpt, where it is left to it."""
     max_steps: int | None
     """Steps to train to, -1 for no limit, None where it cannot be told."""
 
@@ -142,7 +151,7 @@ def _scratch(facts: Facts, ways: Ways) -> Refusal | None:
     if facts.in_the_way and not facts.forced and facts.state.last is not None:
         return Refusal(
             f"init=scratch, but {describe(facts.state.last)} lies in {facts.state.place.checkpoints}: "
-            + ("this would be a resume" if facts.resumes else "it would go on from its weights, at step 0"),
+            + _GOES_ON[facts.goes_on],
             (
                 *ways.resume(),
                 f"another experiment: {ways.command(f'exp_id={facts.state.unused}')}",
@@ -189,8 +198,8 @@ def _resume(facts: Facts, ways: Ways) -> Refusal | None:
         )
     if not facts.resumes:
         return Refusal(
-            "init=resume, but this repository never passes ckpt_path to fit: it would load weights only and "
-            "start at step 0",
+            "init=resume, but this repository never passes ckpt_path to fit, and no bridge brings it: "
+            + _GOES_ON[facts.goes_on],
             (*ways.warmstart_from(last), *ways.scratch()),
         )
     return _resume_steps(facts, last, ways)
@@ -222,7 +231,8 @@ def _warmstart(facts: Facts, ways: Ways) -> Refusal | None:
         return _contradiction(facts, ways)
     if not facts.takes_init:
         return Refusal(
-            "init=warmstart, but this repository has no flag for an init checkpoint: it would be a scratch run",
+            "init=warmstart, but this repository has no flag for an init checkpoint, and no bridge brings one: it "
+            "would be a scratch run",
             ways.scratch(),
         )
     if init is None:

@@ -202,7 +202,9 @@ def _mapping(value: Any, leaf: Leaf) -> Mapping[str, Any]:
         raise ValueError("must be a map of names to values")
     item = get_args(leaf.annotation)[1]
     if leaf.meta.get("nested"):
-        return {key: _strings(x) for key, x in flatten(value)}
+        value = dict(flatten(value))
+    if get_origin(item) is tuple:
+        return {str(k): _strings(v) for k, v in value.items()}
     if item is str:
         # A whole number in a file (N: 1) is meant as it is written; of 1e5 or yes the spelling is lost.
         odd = [k for k, v in value.items() if not isinstance(v, str | int) or isinstance(v, bool)]

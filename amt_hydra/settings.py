@@ -55,6 +55,12 @@ class Repo:
     """Where an experiment's checkpoints lie: a template of {runs}, {project} and {exp_id}."""
     means: Mapping[str, tuple[str, ...]] = _free(nested=True)
     """Per setting, the means by which it reaches this kind of repository; the first that the source has is used."""
+    saved: Mapping[str, tuple[str, ...]] = _free(nested=True)
+    """Per setting, the names under which a checkpoint's hyper_parameters hold it, beside those of its means."""
+    lazy: Mapping[str, tuple[str, ...]] = _free()
+    """Parts of the model that exist only where a value is set: prefix of their tensors -> means of the value."""
+    bridge: bool = _free()
+    """Bring what the repository lacks by a bridge in train.py's own process; false: train.py is run as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +71,8 @@ class Init:
     """scratch, resume or warmstart."""
     ckpt: Path | None = _identity()
     """Checkpoint whose weights a warm-start takes."""
+    min_coverage: float = _free(least=0, most=1)
+    """Least share of the model's elements that a warm-start must find in its checkpoint (by the bridge only)."""
     overwrite: bool = _free()
     """Move an experiment that is in the way aside (nothing is ever deleted)."""
 
@@ -75,6 +83,48 @@ class Precision:
 
     name: str | None = _identity()
     """bf16-mixed, 16-mixed, 32, …: passed on as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """Architecture of the model: a checkpoint loads only into the one it was trained with."""
+
+    task: str | None = _identity()
+    """Task, and so the vocabulary: a key of the repository's task.py."""
+    encoder_type: str | None = _identity()
+    """t5, perceiver-tf, conformer."""
+    decoder_type: str | None = _identity()
+    """t5, multi-t5."""
+    audio_codec: str | None = _identity()
+    """melspec, spec."""
+    hop_length: int | None = _identity(least=1, most=MOST_STEPS)
+    """Audio samples between two frames."""
+    n_mels: int | None = _identity(least=1, most=MOST_STEPS)
+    """Mel bins, of melspec only."""
+    input_frames: int | None = _identity(least=1, most=MOST_STEPS)
+    """Audio samples of one input segment."""
+    event_length: int | None = _identity(least=1, most=MOST_STEPS)
+    """Longest sequence of event tokens."""
+    num_latents: int | None = _identity(least=1, most=MOST_STEPS)
+    """Latents of Perceiver-TF."""
+    attention_to_channel: bool | None = _identity()
+    """Perceiver-TF: attention over channels."""
+    sca_use_query_residual: bool | None = _identity()
+    """Perceiver-TF: residual around the query of the spectral cross-attention."""
+    encoder_position_encoding_type: str | None = _identity()
+    """sinusoidal, trainable, rope, …"""
+    rope_partial_pe: bool | None = _identity()
+    """Perceiver-TF: rotary encoding of a part of each head only."""
+    ff_layer_type: str | None = _identity()
+    """Perceiver-TF: mlp, moe, gmlp."""
+    ff_widening_factor: int | None = _identity(least=1, most=MOST_STEPS)
+    """Perceiver-TF: width of the feed-forward layer over that of the model."""
+    moe_num_experts: int | None = _identity(least=1, most=MOST_STEPS)
+    """Perceiver-TF: experts of ff_layer_type moe."""
+    moe_topk: int | None = _identity(least=1, most=MOST_STEPS)
+    """Perceiver-TF: experts asked per token."""
+    hidden_act: str | None = _identity()
+    """Perceiver-TF: gelu, silu, relu."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +207,8 @@ class Logger:
 
     kind: Literal["auto", "wandb", "csv"] = _free()
     """auto: Weights & Biases where the job has credentials, else CSV files."""
+    mode: Literal["online", "offline", "disabled", "shared", "run", "dryrun"] | None = _free()
+    """W&B's mode. None: WANDB_MODE, else the repository's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +267,8 @@ class Extra:
 
     flags: Mapping[str, Any] = _identity()
     """Further flags of train.py by their dest: a value as it is typed, a list of them, true or false for switches."""
+    config: Mapping[str, Any] = _identity(nested=True)
+    """Further values of the repository's config.py by dotted key, set by the bridge."""
     env: Mapping[str, str] = _free()
     """Further environment variables of train.py."""
 
@@ -235,6 +289,7 @@ class Settings:
     """Training batches between validations."""
     repo: Repo = _free()
     init: Init = _free()
+    model: Model = _free()
     precision: Precision = _free()
     optimizer: Optimizer = _free()
     batch: Batch = _free()

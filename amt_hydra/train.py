@@ -1,5 +1,6 @@
 """The launch of a checked plan: lock, move aside, record, run, judge."""
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from amt_hydra import __version__, record
+from amt_hydra.bridged import PLAN_FILE, PLAN_VARIABLE, document
 from amt_hydra.errors import AmtError
 from amt_hydra.launch.environment import child_environment, free_port, removed
 from amt_hydra.launch.lock import Lock
@@ -27,7 +29,8 @@ def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
     with record.no_empty_folders(plan.place.lock.parent), Lock(plan.place.lock) as lock:
         _refuse_if_changed(pre)
         folder = _move_and_record(pre, environ, secrets)
-        env = child_environment(environ, {**_rendezvous(pre), **plan.env})
+        bridge = {PLAN_VARIABLE: str(folder / PLAN_FILE)} if plan.bridge else {}
+        env = child_environment(environ, {**_rendezvous(pre), **plan.env, **bridge})
         before = seen(plan.place)
         launch_settings = subject.settings.launch
         try:
@@ -125,4 +128,13 @@ def _files(pre: Preflight) -> dict[str, str]:
 
     config = yaml.safe_dump(dict(pre.composed.tree), sort_keys=False, allow_unicode=True)
     patch = record.redact_assignments(diff(pre.subject.repository.root, _MOST_DIFF))
-    return {"config.yaml": config} | ({"repository.diff": patch} if patch else {})
+    return {"config.yaml": config} | ({"repository.diff": patch} if patch else {}) | _bridge_plan(pre)
+
+
+def _bridge_plan(pre: Preflight) -> dict[str, str]:
+    """What the bridge reads, in the record: it says for ever what was added to this run."""
+    plan = pre.subject.plan
+    if plan.bridge is None:
+        return {}
+    content = document(plan.bridge, pre.subject.repository, plan.place.checkpoints)
+    return {PLAN_FILE: json.dumps(content, indent=2, ensure_ascii=False) + "\n"}

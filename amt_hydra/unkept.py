@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from amt_hydra.errors import nearest
-from amt_hydra.mapping import Channel, is_dead
+from amt_hydra.mapping import Channel, is_dead, why_dead
 from amt_hydra.origins import Origin
 from amt_hydra.repository.facts import Flag, Repository
 
@@ -65,10 +65,10 @@ def _why_unreached(key: str, channels: Mapping[str, Channel], repository: Reposi
     others = [f.dest for f in repository.flags if f not in dead and f.dest not in owned]
     close = nearest(name, others, cutoff=_SAME_WORD)
     flag = repository.flag(close) if close else None
-    hint = f" (dead: {flag_name(dead[0])} at {dead[0].place} is read nowhere)" if dead else ""
+    hint = f" (dead: {flag_name(dead[0])} at {dead[0].place} {why_dead(dead[0])})" if dead else ""
     hint += f"; the nearest flag is {flag_name(flag)} at {flag.place}" if flag else ""
     if channel and channel.stands:
-        return f"it has no flag there: {channel.current} stands at {channel.place}{hint}"
+        return f"it has no flag there, and no bridge is used: {channel.current} stands at {channel.place}{hint}"
     return f"no flag or variable of the repository takes it{hint}"
 
 

@@ -1,9 +1,11 @@
 """Fixtures: where the user stands, and the repository that is trained. Loaded by `pytest_plugins = ["desks"]`."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from family_repos import with_model
 from repos import Checkpoints, family, home
 from stand import Stand
 
@@ -46,8 +48,23 @@ def bundled(desk: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: Checkpoints
 
 @pytest.fixture
 def public(desk: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: Checkpoints) -> Stand:
-    """The public layout: it never resumes, and has no flag for a warm start."""
+    """The public layout: by itself it never resumes, and has no flag for a warm start."""
     repository = family(desk / "YourMT3")
     stand = Stand(desk, repository, repository / "amt" / "logs", checkpoint, monkeypatch)
     stand.machine()
     return stand
+
+
+@pytest.fixture
+def model(desk: Path, monkeypatch: pytest.MonkeyPatch, checkpoint: Checkpoints) -> Stand:
+    """The public layout with the architecture's flags, and with tasks and presets of several kinds."""
+    repository = with_model(desk / "YourMT3")
+    stand = Stand(desk, repository, repository / "amt" / "logs", checkpoint, monkeypatch)
+    stand.machine()
+    return stand
+
+
+@pytest.fixture
+def plain(public: Stand) -> Stand:
+    """The public layout, run as it is: nothing is brought to it."""
+    return replace(public, words=("repo.bridge=false",))

@@ -62,6 +62,7 @@ print(args.train_batch_size, args.num_workers, args.pitch_shift_range, args.warm
 print(args.monitor, args.monitor_mode, args.save_top_k, args.save_last, args.sync_batchnorm, args.val_interval)
 trainer = pl.Trainer(max_steps=args.max_steps, precision=args.precision, devices=args.num_gpus, nodes=args.num_nodes)
 trainer.fit(model, ckpt_path=last)
+trainer.save_checkpoint(os.path.join(folder, "last.ckpt"))
 """
 
 HOME_CONFIG = """\
@@ -75,12 +76,17 @@ shared_cfg = {
 }
 """
 
-# Public YourMT3: fit() without ckpt_path, no flag for a warm start, most of a run's values in config.py only.
+# Public YourMT3: a last.ckpt gives its weights only, no flag for a warm start, most values stand in config.py only.
 FAMILY_TRAIN = """\
 import argparse
+import os
+
 import pytorch_lightning as pl
+import torch
 from config.config import shared_cfg
 from config.data_presets import data_preset_single_cfg
+from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.loggers import WandbLogger
 from utils import str2bool
 
 parser = argparse.ArgumentParser()
@@ -105,9 +111,13 @@ args = parser.parse_args()
 print(args.exp_id, args.project, args.data_preset, args.pitch_shift_range, args.train_batch_size, args.precision)
 print(args.strategy, args.sync_batchnorm, args.max_steps, args.val_interval, args.base_learning_rate, args.optimizer)
 print(args.scheduler, args.num_nodes, args.num_gpus, args.wandb_mode, shared_cfg, data_preset_single_cfg)
+logger = WandbLogger(**shared_cfg["WANDB"], project=args.project, id=args.exp_id)
+last = os.path.join(shared_cfg["WANDB"]["save_dir"], args.project, args.exp_id, "checkpoints", "last.ckpt")
 model = pl.LightningModule()
 model.log("validation/macro_onset_f", 0.0)
-pl.Trainer().fit(model)
+if os.path.exists(last):
+    model.load_state_dict(torch.load(last)["state_dict"], strict=False)
+pl.Trainer(logger=logger, callbacks=[ModelCheckpoint(**shared_cfg["CHECKPOINT"])]).fit(model)
 """
 
 FAMILY_CONFIG = """\

@@ -37,6 +37,8 @@ class Stand:
     runs: Path
     checkpoint: Checkpoints
     monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...] = ()
+    """Given with every command."""
 
     def experiment(self, exp_id: str = "base") -> Path:
         """The checkpoint folder of an experiment."""
@@ -53,7 +55,7 @@ class Stand:
 
     def pre(self, *words: str, **variables: str) -> Preflight:
         """Everything but the launch of `python -m amt_hydra repo.path=REPOSITORY WORDS`."""
-        return self._pre((f"repo.path={self.repository}", *words), variables, ())
+        return self._pre((f"repo.path={self.repository}", *self.words, *words), variables, ())
 
     def follow(self, way: str, **variables: str) -> Preflight:
         """Do what a way out says: its command, read as a shell would, up to the launch."""

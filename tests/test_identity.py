@@ -230,8 +230,8 @@ def test_any_value_counts_as_on_where_the_expression_cannot_be_decided(stand: St
     assert runs_as(stand.pre("init=resume", "max_steps=20", AMT_FORCE_SCRATCH=""), "resume")
 
 
-def test_a_variable_that_the_repository_never_reads_forces_nothing(public: Stand) -> None:
-    pre = public.pre(AMT_FORCE_SCRATCH="1")
+def test_a_variable_that_the_repository_never_reads_forces_nothing(plain: Stand) -> None:
+    pre = plain.pre(AMT_FORCE_SCRATCH="1")
     assert pre.subject.identity.said == ()
     assert "read nowhere" in pre.subject.identity.evidence[0]
 
@@ -407,18 +407,18 @@ def test_c27_a_resume_that_finds_nothing_does_not_start_over(stand: Stand) -> No
     assert refused(stand.pre("init=resume"))[0].startswith("init=resume")
 
 
-def test_a_repository_that_never_passes_ckpt_path_has_no_resume(public: Stand) -> None:
+def test_a_repository_that_never_passes_ckpt_path_has_no_resume_without_the_bridge(public: Stand) -> None:
     public.last(step=1000)
-    message, ways = refused(public.pre("init=resume", "max_steps=2000"))
+    message, ways = refused(public.pre("init=resume", "max_steps=2000", "repo.bridge=false"))
     assert "never passes ckpt_path" in message
     assert "step 0" in message
     assert runs_as(public.follow(way(ways, "start over")), "scratch")
 
 
-def test_ways_that_a_repository_does_not_go_are_not_offered(public: Stand) -> None:
-    public.last(step=1000)
+def test_ways_that_a_repository_does_not_go_are_not_offered(plain: Stand) -> None:
+    plain.last(step=1000)
     for words in ((), ("init=resume",)):
-        _, ways = refused(public.pre(*words))
+        _, ways = refused(plain.pre(*words))
         assert not [w for w in ways if w.startswith(("resume", "warm-start"))]
 
 
@@ -559,19 +559,19 @@ def test_the_mappings_experiment_may_have_no_checkpoint(stand: Stand) -> None:
     assert "best of first has none" in message
 
 
-def test_a_repository_without_a_flag_for_it_has_no_warm_start(public: Stand) -> None:
-    given = public.checkpoint(public.folder / "given.ckpt")
-    pre = public.pre("init=warmstart", f"init.ckpt={given}")
+def test_a_repository_without_a_flag_for_it_has_no_warm_start(plain: Stand) -> None:
+    given = plain.checkpoint(plain.folder / "given.ckpt")
+    pre = plain.pre("init=warmstart", f"init.ckpt={given}")
     assert pre.subject.identity.actual == "scratch"
     message, ways = refused(pre)
     assert "no flag for an init checkpoint" in message
-    assert runs_as(public.follow(way(ways, "scratch")), "scratch")
+    assert runs_as(plain.follow(way(ways, "scratch")), "scratch")
 
 
 def test_a_flag_that_nothing_reads_is_no_warm_start_either(stand: Stand) -> None:
     home(stand.repository, changes={"args.warmup_steps, args.init_ckpt, ": "args.warmup_steps, "})
     given = stand.checkpoint(stand.folder / "given.ckpt")
-    message, _ = refused(stand.pre("init=warmstart", f"init.ckpt={given}"))
+    message, _ = refused(stand.pre("init=warmstart", f"init.ckpt={given}", "repo.bridge=false"))
     assert "no flag for an init checkpoint" in message
 
 

@@ -13,6 +13,7 @@ from amt_hydra.conf_path import shipped
 from amt_hydra.identity import decide
 from amt_hydra.preflight import typed_settings
 from amt_hydra.refusals import Facts, Ways
+from amt_hydra.repository.facts import GoesOn
 from amt_hydra.runstate import RunState, place
 from amt_hydra.settings import Mode, Settings
 
@@ -35,8 +36,9 @@ def ray(name: str, whole: bool) -> Xray:
 def test_either_refused_or_as_declared(settings: Settings, mode: Mode) -> None:
     started = 0
     checkpoint_states = (None, True, False)  # absent, whole, cut short
-    for forced, last, init, overwrite, resumes, takes_init, goal in itertools.product(
-        YES_NO, checkpoint_states, checkpoint_states, YES_NO, YES_NO, YES_NO, (None, -1, 10, 11)
+    by_itself: tuple[GoesOn, ...] = ("resume", "warmstart", "scratch", "unknown")
+    for forced, last, init, overwrite, resumes, takes_init, goes_on, goal in itertools.product(
+        YES_NO, checkpoint_states, checkpoint_states, YES_NO, YES_NO, YES_NO, by_itself, (None, -1, 10, 11)
     ):
         asked = replace(settings.init, mode=mode, overwrite=overwrite, ckpt=None if init is None else Path("/runs/i"))
         chosen = replace(settings, init=asked)
@@ -44,7 +46,7 @@ def test_either_refused_or_as_declared(settings: Settings, mode: Mode) -> None:
         found = () if last_ray is None else (last_ray,)
         init_ray = None if init is None else ray("i", init)
         state = replace(_empty(chosen), last=last_ray, found=found, init=init_ray)
-        facts = Facts(chosen, state, forced, "", resumes, takes_init, goal)
+        facts = Facts(chosen, state, forced, "", resumes, takes_init, goes_on, goal)
         identity = decide(Ways(facts, Typed("train", ())))
         if identity.refusal is None:
             started += 1

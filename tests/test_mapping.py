@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amt_hydra.errors import AmtError
-from amt_hydra.mapping import channel, channels, lookup, parse, render
+from amt_hydra.mapping import channel, channels, lookup, parse
 from amt_hydra.repository.facts import HOME, Computed, ConfigValue, Flag, Place, Repository, Switch
+from amt_hydra.words import render
 
 HERE = Place(Path("/repo/src/train.py"), 7)
 CONFIG = Place(Path("/repo/src/config.py"), 3)
@@ -303,9 +304,12 @@ def test_the_first_means_that_the_source_has_is_used() -> None:
     assert channels(means, repository())["optimizer.lr"].carrier is None
 
 
-def test_what_stands_in_config_only_is_read_and_not_set() -> None:
+def test_what_stands_in_config_only_is_set_by_the_bridge_and_read_without_it() -> None:
     source = repository(config={"shared_cfg.LR.warmup": 1000})
-    found = channel("optimizer.warmup_steps", [parse("config:shared_cfg.LR.warmup", "k")], source)
+    means = [parse("config:shared_cfg.LR.warmup", "k")]
+    found = channel("optimizer.warmup_steps", means, source)
+    assert (str(found.carrier), found.current, found.place) == ("config:shared_cfg.LR.warmup", 1000, CONFIG)
+    found = channel("optimizer.warmup_steps", means, source, bridged=False)
     assert (found.carrier, found.current, found.place) == (None, 1000, CONFIG)
 
 

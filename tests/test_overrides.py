@@ -192,7 +192,7 @@ def test_c18_a_typo_is_an_error_with_the_nearest_name(compose_here: Compose, plu
 
 
 def test_c18_a_name_like_nothing_else_is_told_where_flags_go(compose_here: Compose) -> None:
-    assert any("extra.flags.hop_length=…" in way for way in refusal(compose_here, "audio.hop_length=300").fix)
+    assert any("extra.flags.f_min=…" in way for way in refusal(compose_here, "audio.f_min=300").fix)
 
 
 @pytest.mark.parametrize("word", ["", "=", "=5", "+=5", "train.py", "--x"])

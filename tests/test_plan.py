@@ -52,9 +52,9 @@ def test_c01_no_word_of_hydra_reaches_train_py(stand: Stand) -> None:
     assert not [w for w in words(stand, "max_steps=5", "optimizer=adafactor") if "=" in w or w.startswith("+")]
 
 
-def test_the_public_repository_gets_its_flags_and_nothing_for_which_it_has_none(public: Stand) -> None:
-    plan = public.pre("exp_id=mine", "max_steps=100").subject.plan
-    assert plan.cwd == public.repository / "amt" / "src"
+def test_the_public_repository_gets_its_flags_and_nothing_for_which_it_has_none(plain: Stand) -> None:
+    plan = plain.pre("exp_id=mine", "max_steps=100").subject.plan
+    assert plan.cwd == plain.repository / "amt" / "src"
     assert list(plan.argv[1:]) == [
         "train.py", "mine", "--project", "melody", "--max-steps", "100", "--precision", "bf16-mixed",
         "--optimizer", "AdamW", "--num-gpus", "1", "--num-nodes", "1",
@@ -109,36 +109,36 @@ def test_a_setting_that_was_asked_for_and_reaches_nothing_is_an_error(stand: Sta
     assert errors(stand.follow(finding.fix[0])) == []
 
 
-def test_the_line_where_the_value_stands_is_named(public: Stand) -> None:
-    (finding,) = of(public.pre("checkpoint.save_top_k=3"), "SettingReaches")
-    assert f"4 stands at {line_of(public.repository / 'amt/src/config/config.py', 'save_top_k')}" in finding.message
-    assert errors(public.follow(finding.fix[0])) == []
+def test_the_line_where_the_value_stands_is_named(plain: Stand) -> None:
+    (finding,) = of(plain.pre("checkpoint.save_top_k=3"), "SettingReaches")
+    assert f"4 stands at {line_of(plain.repository / 'amt/src/config/config.py', 'save_top_k')}" in finding.message
+    assert errors(plain.follow(finding.fix[0])) == []
 
 
 @pytest.mark.parametrize("override", ["logger=csv", "ddp.nodes=2", "debug.grad_finite=true", "checkpoint.save_top_k=9"])
-def test_leaving_a_setting_to_the_repository_is_always_possible(public: Stand, override: str) -> None:
+def test_leaving_a_setting_to_the_repository_is_always_possible(plain: Stand, override: str) -> None:
     """Some settings know no null."""
-    family(public.repository, changes={'parser.add_argument("-n", "--num-nodes", type=int, default=1)\n': "",
+    family(plain.repository, changes={'parser.add_argument("-n", "--num-nodes", type=int, default=1)\n': "",
                                        "args.num_nodes, ": ""})  # fmt: skip
-    (finding,) = of(public.pre(override), "SettingReaches")
-    assert errors(public.follow(finding.fix[0])) == []
+    (finding,) = of(plain.pre(override), "SettingReaches")
+    assert errors(plain.follow(finding.fix[0])) == []
 
 
 def test_a_flag_that_a_fork_renamed_is_named_with_its_line(stand: Stand) -> None:
     home(stand.repository, changes={"--save-top-k": "--save-topk", "args.save_top_k": "args.save_topk"})
-    (finding,) = of(stand.pre("checkpoint.save_top_k=3"), "SettingReaches")
+    (finding,) = of(stand.pre("checkpoint.save_top_k=3", "repo.bridge=false"), "SettingReaches")
     line = line_of(stand.repository / "src/train.py", "--save-topk")
     assert f"the nearest flag is --save-topk at {line}" in finding.message
 
 
-def test_a_flag_that_merely_sounds_alike_is_not_named(public: Stand) -> None:
+def test_a_flag_that_merely_sounds_alike_is_not_named(plain: Stand) -> None:
     """Upstream's --moe-topk is about experts."""
     parsed = "args = parser.parse_args()\n"
     family(
-        public.repository,
+        plain.repository,
         changes={parsed: f'parser.add_argument("--moe-topk", type=int)\n{parsed}print(args.moe_topk)\n'},
     )
-    (finding,) = of(public.pre("checkpoint.save_top_k=3"), "SettingReaches")
+    (finding,) = of(plain.pre("checkpoint.save_top_k=3"), "SettingReaches")
     assert "nearest" not in finding.message
 
 
@@ -151,34 +151,34 @@ def test_a_renamed_flag_is_one_line_of_the_mapping(stand: Stand) -> None:
 
 def test_a_flag_that_is_parsed_and_read_nowhere_carries_nothing(stand: Stand) -> None:
     home(stand.repository, changes={"args.save_top_k, ": ""})
-    (finding,) = of(stand.pre("checkpoint.save_top_k=3"), "SettingReaches")
+    (finding,) = of(stand.pre("checkpoint.save_top_k=3", "repo.bridge=false"), "SettingReaches")
     line = line_of(stand.repository / "src/train.py", "--save-top-k")
     assert f"--save-top-k at {line} is read nowhere" in finding.message
 
 
-def test_false_that_was_asked_for_has_to_reach_the_repository_too(public: Stand) -> None:
+def test_false_that_was_asked_for_has_to_reach_the_repository_too(plain: Stand) -> None:
     """It saves last.ckpt unless told otherwise."""
-    (finding,) = of(public.pre("checkpoint.save_last=false"), "SettingReaches")
+    (finding,) = of(plain.pre("checkpoint.save_last=false"), "SettingReaches")
     assert finding.message.startswith("checkpoint.save_last=False")
 
 
-def test_a_documented_default_that_reaches_nothing_is_a_warning(public: Stand) -> None:
-    pre = public.pre()
+def test_a_documented_default_that_reaches_nothing_is_a_warning(plain: Stand) -> None:
+    pre = plain.pre()
     assert errors(pre) == []
     named = {f.message.split()[2]: f for f in of(pre, "DefaultKept")}
     assert named.keys() == {"optimizer.warmup_steps=500", "checkpoint.save_top_k=7"}
     assert {f.severity for f in named.values()} == {"warning"}
 
 
-def test_the_value_shown_is_then_the_repositorys_own(public: Stand) -> None:
-    decision = public.pre().subject.decision("optimizer.warmup_steps")
+def test_the_value_shown_is_then_the_repositorys_own(plain: Stand) -> None:
+    decision = plain.pre().subject.decision("optimizer.warmup_steps")
     assert (decision.value, decision.own) == (None, 1000)
     assert decision.origin.who == "repository"
-    assert public.pre().subject.effective("optimizer.warmup_steps") == 1000
+    assert plain.pre().subject.effective("optimizer.warmup_steps") == 1000
 
 
-def test_a_value_that_the_repository_has_anyway_needs_no_means(public: Stand) -> None:
-    pre = public.pre(
+def test_a_value_that_the_repository_has_anyway_needs_no_means(plain: Stand) -> None:
+    pre = plain.pre(
         "optimizer.warmup_steps=1000", "checkpoint.save_top_k=4", "checkpoint.monitor=validation/macro_onset_f"
     )
     assert of(pre, "SettingReaches") == of(pre, "DefaultKept") == []
@@ -260,13 +260,13 @@ def test_a_further_flag_that_a_setting_carries_is_refused(stand: Stand) -> None:
     assert finding.fix == ("use max_steps=…",)
 
 
-def test_a_further_flag_that_nothing_reads_is_given_and_named(public: Stand) -> None:
-    pre = public.pre("extra.flags.base_name=t5-small")
+def test_a_further_flag_that_nothing_reads_is_given_and_named(plain: Stand) -> None:
+    pre = plain.pre("extra.flags.base_name=t5-small")
     (finding,) = of(pre, "ExtraFlagExists")
     assert finding.severity == "warning"
-    assert line_of(public.repository / "amt/src/train.py", "--base-name") in finding.message
+    assert line_of(plain.repository / "amt/src/train.py", "--base-name") in finding.message
     assert option(pre.subject.plan.argv, "--base-name") == "t5-small"
-    assert of(public.follow(finding.fix[0]), "ExtraFlagExists") == []
+    assert of(plain.follow(finding.fix[0]), "ExtraFlagExists") == []
 
 
 @pytest.mark.parametrize("value", ["1", "[1,2,3]", "[a,b]", "inf"])
@@ -278,9 +278,9 @@ def test_a_further_flag_that_does_not_take_its_value_is_refused(stand: Stand, va
 def test_positionals_come_first_and_in_their_own_order(stand: Stand) -> None:
     """After a flag that takes any number of values, a positional would be one of them."""
     exp_id = 'parser.add_argument("exp_id", type=str)'
-    more = f'parser.add_argument("task")\n{exp_id}\nparser.add_argument("--tags", nargs="*")'
-    home(stand.repository, changes={exp_id: more, "print(args.monitor,": "print(args.tags, args.task, args.monitor,"})
-    line = words(stand, "exp_id=mine", "extra.flags.tags=[a,b]", "extra.flags.task=full")
+    more = f'parser.add_argument("part")\n{exp_id}\nparser.add_argument("--tags", nargs="*")'
+    home(stand.repository, changes={exp_id: more, "print(args.monitor,": "print(args.tags, args.part, args.monitor,"})
+    line = words(stand, "exp_id=mine", "extra.flags.tags=[a,b]", "extra.flags.part=full")
     assert line[:2] == ["full", "mine"]
     assert line[-3:] == ["--tags", "a", "b"]
 
@@ -288,9 +288,9 @@ def test_positionals_come_first_and_in_their_own_order(stand: Stand) -> None:
 # The mapping.
 
 
-def test_the_layout_found_decides_which_mapping_applies(stand: Stand, public: Stand) -> None:
+def test_the_layout_found_decides_which_mapping_applies(stand: Stand, plain: Stand) -> None:
     assert stand.pre().subject.settings.repo.kind == "amt_ai"
-    assert public.pre().subject.settings.repo.kind == "yourmt3"
+    assert plain.pre().subject.settings.repo.kind == "yourmt3"
 
 
 def test_a_mapping_of_ones_own_has_a_name_of_its_own(stand: Stand) -> None:

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.checks.config_checks import ConfigsCount
+from amt_hydra.checks.family_checks import FirstEpochEnds, PresetTrains, SamplesPerEpoch
 from amt_hydra.checks.identity_checks import (
     ExperimentFree,
     IdentityHolds,
     LastIsCurrent,
     LeftoverSwitches,
-    LoadsAsIs,
 )
 from amt_hydra.checks.machine_checks import (
     DevicesExist,
@@ -20,7 +20,14 @@ from amt_hydra.checks.machine_checks import (
     WandbReady,
     WorkersFit,
 )
-from amt_hydra.checks.resume_checks import SettingsContinue
+from amt_hydra.checks.model_checks import EncoderFitsDecoder, MelsFitModel, TaskFitsDecoder
+from amt_hydra.checks.resume_checks import (
+    ArchitectureFits,
+    LazyPartsFit,
+    RestoredOnResume,
+    ScheduleReaches,
+    SettingsContinue,
+)
 from amt_hydra.checks.setting_checks import (
     DataHomeExists,
     DefaultKept,
@@ -33,23 +40,30 @@ from amt_hydra.checks.setting_checks import (
     SettingReaches,
     ValueFits,
 )
+from amt_hydra.checks.source_checks import TrainStarts, WandbRunFresh
 from amt_hydra.checks.training_checks import (
     BatchDivides,
     FirstValidation,
     MonitorLogged,
-    RestoredOnResume,
     StepsToTrain,
     WarmupEnds,
 )
+from amt_hydra.checks.version_checks import LastIsWritten, LoadsAsIs, VersionsKnown
 
 CHECKS: tuple[type[Check], ...] = (
     IgnoresAreKnown,
     ConfigsCount,
+    TrainStarts,
+    InterpreterRuns,
+    VersionsKnown,
     IdentityHolds,
     ExperimentFree,
     LastIsCurrent,
+    LastIsWritten,
     LoadsAsIs,
     SettingsContinue,
+    ArchitectureFits,
+    LazyPartsFit,
     LeftoverSwitches,
     SettingReaches,
     ValueFits,
@@ -57,22 +71,29 @@ CHECKS: tuple[type[Check], ...] = (
     ExtraFlagExists,
     FeatureImplemented,
     PresetExists,
+    PresetTrains,
     DataHomeExists,
+    TaskFitsDecoder,
+    EncoderFitsDecoder,
+    MelsFitModel,
     DefaultKept,
     DocumentedDefaults,
     RestoredOnResume,
+    ScheduleReaches,
     MonitorLogged,
     StepsToTrain,
     FirstValidation,
+    FirstEpochEnds,
     WarmupEnds,
     BatchDivides,
+    SamplesPerEpoch,
     DevicesExist,
     PrecisionFits,
     WorkersFit,
     DiskSpace,
     FoldersWritable,
-    InterpreterRuns,
     WandbReady,
+    WandbRunFresh,
 )
 
 

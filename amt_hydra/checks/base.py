@@ -1,19 +1,23 @@
 """What a check is, and what it finds."""
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from amt_hydra.carry import extra_dest
 from amt_hydra.commands import Typed
+from amt_hydra.errors import nearest
 from amt_hydra.identity import Identity
 from amt_hydra.machine import Machine
-from amt_hydra.mapping import Channel
+from amt_hydra.mapping import Channel, is_dead
 from amt_hydra.plan import Decision, Plan
 from amt_hydra.refusals import Ways
-from amt_hydra.repository.facts import Repository
+from amt_hydra.repository.facts import Computed, Repository
 from amt_hydra.runstate import RunState
 from amt_hydra.settings import Settings
+from amt_hydra.versions import UNREAD, Versions
 
 if TYPE_CHECKING:
     from amt_hydra.launch.lock_content import Holder
@@ -58,6 +62,8 @@ class Subject:
     free: dict[Path, int]
     """Bytes free, per folder that is written to."""
     python: Path
+    versions: Versions = UNREAD
+    """What is installed for that interpreter."""
 
     def decision(self, key: str) -> Decision:
         """The decision on one setting."""
@@ -73,12 +79,54 @@ class Subject:
         value = self.effective(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
+    def flag_value(self, dest: str) -> object:
+        """The value of a flag that no setting carries: as extra.flags gives it, else its default; None where there is
+        no such flag, or one that does nothing."""
+        flag = self.repository.flag(dest)
+        if flag is None or is_dead(flag):
+            return None
+        given = next((v for k, v in self.settings.extra.flags.items() if extra_dest(k) == dest and v is not None), None)
+        return flag.default if given is None else given
+
+    def config_value(self, key: str) -> object:
+        """A value of config.py that no setting carries: as extra.config gives it, else its own; None where it cannot
+        be told."""
+        given = self.settings.extra.config.get(key)
+        own = self.repository.config.get(key)
+        value = given if given is not None else own.value if own else None
+        return None if isinstance(value, Computed) else value
+
+    def extra_flag(self, dest: str, value: object) -> str:
+        """The command in which a flag that no setting carries has another value."""
+        written = [f"extra.flags.{name}" for name in self.settings.extra.flags if extra_dest(name) == dest]
+        return self.typed.changed(f"extra.flags.{dest}={value}", drop=written)
+
+    def where(self, key: str) -> str:
+        """Who says what a setting is: FILE:LINE where it is the repository, else the option or the command line."""
+        return str(self.decision(key).origin)
+
     def set_to(self, key: str, value: object) -> str:
         """How a setting gets another value: a command, or the line to edit where the repository has no flag for it."""
         channel = self.channels.get(key)
         if channel is None or channel.carrier is not None or channel.place is None:
             return self.typed.changed(f"{key}={value}")
         return f"write {value} at {channel.place}"
+
+
+def number(value: object) -> int | None:
+    """A whole number, whether it was spelt out in a source or typed (1e5 is one too); None where it is none."""
+    with contextlib.suppress(ValueError, OverflowError):
+        return int(str(value)) if str(value).lstrip("+-").isdecimal() else _whole(float(str(value)))
+    return None
+
+
+def _whole(value: float) -> int | None:
+    return int(value) if int(value) == value else None
+
+
+def closest(name: str, fitting: Sequence[str], own: object) -> str | None:
+    """What may stand for a name that does not fit: the nearest spelling, else the repository's own, else the first."""
+    return nearest(name, fitting) or next((one for one in fitting if one == own), fitting[0] if fitting else None)
 
 
 class Check:

@@ -25,8 +25,8 @@ class IdentityHolds(Check):
 class LastIsCurrent(Check):
     """last.ckpt is the newest checkpoint, and a real copy.
 
-    With a plateaued monitor Lightning 2.6 and newer stop writing it, older code leaves it frozen beside last-v1.ckpt,
-    and a link breaks when its target is pruned or the folder is copied: a resume then loses steps, or everything.
+    One that froze, on a plateau or beside last-v1.ckpt, loses steps; a link breaks when its target is pruned or the
+    folder is copied, and then everything is lost.
     """
 
     requires = (IdentityHolds,)
@@ -47,25 +47,6 @@ class LastIsCurrent(Check):
                 f"last.ckpt is at global_step {last.global_step}, but {describe(newest)} is newer: "
                 f"{(newest.global_step or 0) - last.global_step} steps would be trained again",
                 f"mv {quoted[0]} {quoted[1]} && cp {quoted[2]} {quoted[0]}",
-            )
-
-
-class LoadsAsIs(Check):
-    """The checkpoint loads under torch's weights_only default.
-
-    Since torch 2.6 a checkpoint with classes of its own is refused on load unless the repository asks for otherwise.
-    """
-
-    requires = (IdentityHolds,)
-
-    def run(self, subject: Subject) -> Iterator[Finding]:
-        """List the classes that would be refused."""
-        mode = subject.settings.init.mode
-        ray = {"scratch": None, "resume": subject.state.last, "warmstart": subject.state.init}[mode]
-        if ray is not None and ray.refused_globals:
-            yield self.warning(
-                f"{ray.path.name} holds {', '.join(ray.refused_globals[:5])}, which torch 2.6 and newer refuse to load "
-                "unless the repository passes weights_only=False",
             )
 
 

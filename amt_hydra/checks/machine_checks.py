@@ -5,9 +5,9 @@ import sys
 from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
-from amt_hydra.mapping import lookup, parse
-from amt_hydra.plan import extra_dest
+from amt_hydra.commands import quote
 from amt_hydra.resolve import auto_workers, loaders, on_cpu
+from amt_hydra.version_rules import lacking
 
 BF16_CAPABILITY = (8, 0)
 """First compute capability with bf16 arithmetic; older GPUs "support" it by emulation, and slowly."""
@@ -157,19 +157,27 @@ class FoldersWritable(Check):
 
 
 class InterpreterRuns(Check):
-    """The interpreter of the repository is there and can be executed.
+    """The interpreter of the repository is there, can be executed, and has torch and the Lightning that is imported.
 
-    A virtual environment whose Python was upgraded away leaves a link to nothing.
+    A virtual environment whose Python was upgraded away leaves a link to nothing; another environment than that of the
+    training ends at its first import.
     """
 
     ignorable = False
 
     def run(self, subject: Subject) -> Iterator[Finding]:
-        """Look at the file."""
+        """Look at the file, and at what is installed for it where that is known."""
+        ours = subject.typed.changed(f"repo.python={sys.executable}")
         if not (subject.python.is_file() and os.access(subject.python, os.X_OK)):
+            yield self.error(f"repo.python={subject.python} cannot be executed", ours)
+            return
+        missing = " ".join(lacking(subject.versions, subject.repository.lightning))
+        if missing:
             yield self.error(
-                f"repo.python={subject.python} cannot be executed",
-                subject.typed.changed(f"repo.python={sys.executable}"),
+                f"{subject.python} has no {missing.replace(' ', ' and no ')} ({subject.versions.source}): train.py "
+                "would end at its first import",
+                f"{quote(str(subject.python))} -m pip install {missing}",
+                f"another interpreter: {subject.typed.changed('repo.python=<python>')}",
             )
 
 
@@ -182,7 +190,7 @@ class WandbReady(Check):
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Judge by the environment that the job will have."""
         wandb, kind = subject.machine.wandb, subject.settings.logger.kind
-        if _wandb_mode(subject) in ("offline", "disabled"):
+        if _wandb_mode(subject) in ("offline", "disabled", "dryrun"):
             return
         if wandb.credentials:
             if wandb.problem:
@@ -206,18 +214,15 @@ class WandbReady(Check):
 
 
 def _wandb_mode(subject: Subject) -> object:
-    """online, offline or disabled. A repository with a flag for it always passes it on: WANDB_MODE is then ignored."""
-    if not subject.repository.flag("wandb_mode"):
-        return subject.machine.wandb.mode
-    given = {extra_dest(name): value for name, value in subject.settings.extra.flags.items()}
-    own = [parse(text, "wandb_mode") for text in ("flag:wandb_mode", "config:shared_cfg.WANDB.mode")]
-    return given.get("wandb_mode") or lookup(own, subject.repository)
+    """The mode that counts: what the repository is told or says itself, else what wandb finds by itself."""
+    return subject.effective("logger.mode") or subject.machine.wandb.mode
 
 
 def _offline(subject: Subject) -> str:
     """The command with W&B offline, by the means that counts there."""
-    if subject.repository.flag("wandb_mode"):
-        return subject.typed.changed("extra.flags.wandb_mode=offline")
+    channel = subject.channels.get("logger.mode")
+    if channel and channel.carrier:
+        return subject.typed.changed("logger.mode=offline")
     return f"WANDB_MODE=offline {subject.typed}"
 
 

@@ -6,8 +6,6 @@ from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.errors import nearest
 from amt_hydra.repository import logs
 from amt_hydra.resolve import batch_part
-from amt_hydra.schema import leaves
-from amt_hydra.settings import Settings
 
 
 class MonitorLogged(Check):
@@ -28,25 +26,6 @@ class MonitorLogged(Check):
         yield self.warning(
             f"checkpoint.monitor={monitor} is logged nowhere in {repository.train.parent}", way or "check its spelling"
         )
-
-
-class RestoredOnResume(Check):
-    """A setting that a resume brings back from the checkpoint is not given anew.
-
-    Lightning restores optimizer and schedule: a learning rate given on a resume is shown everywhere and has no effect.
-    """
-
-    def run(self, subject: Subject) -> Iterator[Finding]:
-        """Name each that was asked for."""
-        if subject.identity.actual != "resume":
-            return
-        for key, leaf in leaves(Settings).items():
-            decision = subject.decision(key)
-            if leaf.meta.get("kind") == "restored" and decision.origin.asked and decision.value is not None:
-                way = [f"leave it out: {subject.typed.changed(drop=[key])}"] if subject.typed.sets(key) else []
-                yield self.warning(
-                    f"{key}={decision.value} has no effect on a resume: it comes back from last.ckpt", *way
-                )
 
 
 class StepsToTrain(Check):
@@ -88,16 +67,25 @@ class FirstValidation(Check):
 class WarmupEnds(Check):
     """The warm-up ends before the run does.
 
-    A run that never leaves it trains with a learning rate below the one asked for, silently.
+    A run that never leaves it trains with a learning rate below the one asked for, silently. Where both end together,
+    this family's cosine, which runs from the one to the other, divides by zero at the last step.
     """
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Compare the warm-up with the steps to train."""
         warmup, steps = subject.whole_number("optimizer.warmup_steps"), subject.whole_number("max_steps")
-        if warmup is not None and steps is not None and 0 < steps <= warmup:
+        if warmup is None or steps is None or not 0 < steps <= warmup:
+            return
+        way = subject.set_to("optimizer.warmup_steps", steps // 10)
+        if warmup == steps and _cosine_to_the_end(subject):
+            yield self.error(
+                f"optimizer.warmup_steps={warmup} is max_steps: the cosine after it has no step left, and the run dies "
+                "at its last one by a ZeroDivisionError",
+                way,
+            )
+        else:
             yield self.warning(
-                f"optimizer.warmup_steps={warmup} is not below max_steps={steps}: the run never leaves the warm-up",
-                subject.set_to("optimizer.warmup_steps", steps // 10),
+                f"optimizer.warmup_steps={warmup} is not below max_steps={steps}: the run never leaves the warm-up", way
             )
 
 
@@ -127,3 +115,9 @@ def _divisor(local: int, sub: int) -> int:
 def _place(subject: Subject, name: str) -> str:
     found = subject.repository.metrics.get(name) or subject.repository.strings.get(name)
     return str(found)
+
+
+def _cosine_to_the_end(subject: Subject) -> bool:
+    """Whether it is upstream's schedule: LR_SCHEDULE.total_steps, which max_steps replaces, less the warm-up."""
+    cosine = str(subject.effective("optimizer.scheduler")).lower() == "cosine"
+    return cosine and "shared_cfg.LR_SCHEDULE.total_steps" in subject.repository.config

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from amt_hydra.bridged import Bridge
 from amt_hydra.checks.base import Finding
 from amt_hydra.commands import quote
 from amt_hydra.documented import documented
@@ -62,6 +63,7 @@ def show_plan(pre: Preflight, out: Console) -> None:
     if plan.moved_to is not None:
         line(out, "moved aside", str(plan.moved_to), "yellow")
     out.print(_settings_table(plan.decisions, subject.repository.root, out.width))
+    show_bridge(plan.bridge, subject.repository.root, out)
     show_command(plan.argv, plan.env, plan.cwd, out)
     show_findings(pre.findings, out)
 
@@ -82,6 +84,7 @@ def show_start(pre: Preflight, out: Console) -> None:
     for text in subject.identity.said:
         line(out, "", text, "yellow")
     line(out, "experiment", str(plan.place.experiment))
+    show_bridge(plan.bridge, subject.repository.root, out)
     show_command(plan.argv, plan.env, plan.cwd, out)
     show_findings(pre.findings, out)
 
@@ -108,6 +111,8 @@ def _settings_table(decisions: Sequence[Decision], root: Path, width: int) -> Ta
 
 def _is_shown(decision: Decision) -> bool:
     entry = documented().get(decision.key)
+    if decision.key.startswith("model.") and decision.value is None:
+        return False  # the repository's own architecture
     if decision.key.startswith("repo.") or (decision.value is None and decision.own is None and entry is None):
         return False  # where the repository is and what reaches it is said elsewhere
     return bool(decision.reaches) or entry is not None or decision.origin.asked
@@ -132,6 +137,20 @@ def _decided_by(origin: Origin, root: Path) -> str:
         "environment": f"environment: {origin.where}",
     }
     return short[origin.who]
+
+
+def show_bridge(bridge: Bridge | None, root: Path, out: Console) -> None:
+    """What is added to train.py in its own process, a line each."""
+    if bridge is None:
+        return
+    texts = [f"{c.key} = {c.value!r} (was {c.own}, {_within(root, str(c.place))})" for c in bridge.changes]
+    texts += [f"{capability.name}: {_within(root, capability.why)}" for capability in bridge.added]
+    for number, text in enumerate(texts):
+        line(out, "" if number else "bridge adds", text)
+
+
+def _within(root: Path, text: str) -> str:
+    return text.replace(f"{root}{os.sep}", "")
 
 
 def show_command(argv: Sequence[str], env: Mapping[str, str], cwd: Path, out: Console) -> None:

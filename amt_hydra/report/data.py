@@ -8,6 +8,7 @@ from typing import Any
 
 from amt_hydra.checkpoint import Xray
 from amt_hydra.documented import documented
+from amt_hydra.inspection import Inspection
 from amt_hydra.preflight import Preflight
 from amt_hydra.repository import Computed
 
@@ -44,12 +45,19 @@ def preflight_data(pre: Preflight) -> dict[str, Any]:
             "experiment": plan.place.experiment,
             "moved_to": plan.moved_to,
             "records": plan.records,
+            "bridge": plan.bridge,
         },
         "machine": subject.machine,
         "findings": pre.findings,
         "stopped": bool(pre.stopped),
     }
     return {key: plain(value) for key, value in data.items()}
+
+
+def inspection_data(inspection: Inspection) -> dict[str, Any]:
+    """Everything an inspection says, with the facts it was made of."""
+    found = plain(inspection)
+    return {**found.pop("repository"), **found}
 
 
 def xray_data(ray: Xray) -> dict[str, Any]:

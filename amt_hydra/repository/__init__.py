@@ -22,7 +22,7 @@ from amt_hydra.repository.read import read
 
 if TYPE_CHECKING:
     from amt_hydra.repository.metrics import logs
-    from amt_hydra.repository.sense import is_on, reads_switch, switched_on
+    from amt_hydra.repository.sense import is_on, reads_switch, says_yes, switched_on
 
 __all__ = [
     "FAMILY",
@@ -41,10 +41,11 @@ __all__ = [
     "logs",
     "read",
     "reads_switch",
+    "says_yes",
     "switched_on",
 ]
 
-_LATER = {"logs": "metrics", "is_on": "sense", "reads_switch": "sense", "switched_on": "sense"}
+_LATER = {"logs": "metrics", "is_on": "sense", "reads_switch": "sense", "says_yes": "sense", "switched_on": "sense"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,13 @@
 """The values that reading a repository yields. Pure data: every fact carries the place it was read from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
+
+
+GoesOn = Literal["resume", "warmstart", "scratch", "unknown"]
+"""What becomes of a run whose last.ckpt is there, by the repository's own code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,9 @@ class Flag:
     place: Place
     reads: tuple[Place, ...] | None
     """Where the parsed value is read; empty: parsed and read nowhere; None: cannot be decided (vars(args), getattr)."""
+    lost: str = ""
+    """Why giving it has no effect although it is read, in words with file:line: it sets a key that nothing reads, or
+    only a deep copy of what the loaders read. Empty where it has an effect, or where that cannot be decided."""
 
     @property
     def option(self) -> str | None:
@@ -81,6 +89,62 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
+class Preset:
+    """One key of data_presets.py. What the source computes is None: it cannot be told."""
+
+    place: Place
+    members: tuple[str, ...] | None = None
+    """The single presets that a multi preset names under "presets"; None for a single one."""
+    vocabularies: int | None = None
+    """Length of a multi preset's eval_vocab: one entry per member is read."""
+    lacks: tuple[str, ...] = ()
+    """Its splits that are None in so many words: "train_split", "validation_split"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One key of task.py's task_cfg."""
+
+    place: Place
+    channels: int | None
+    """num_decoding_channels; 1 where none is given; None where the source computes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One place where a model takes weights from a file: load_state_dict, load_from_checkpoint."""
+
+    place: Place
+    takes: Literal["last", "init", "unknown"]
+    """The checkpoint found in the experiment's folder, the one that a flag names, or neither can be told."""
+    strict: bool | None
+    """Whether every key has to fit; None where that cannot be decided."""
+    weights_only: bool | None
+    """What torch.load is told; None where nothing is said (True since torch 2.6), or it cannot be decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How the repository's own code starts a run."""
+
+    loads: tuple[Load, ...] = ()
+    falls_through: tuple[Place, ...] = ()
+    """Where a checkpoint that is missing becomes a scratch run, without an error."""
+    precedence: Literal["last", "init", "unknown"] = "unknown"
+    """Which one wins where both a last.ckpt and a flag's checkpoint are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A value that is None in so many words where it is used as if it were not: train.py dies there."""
+
+    expression: str
+    """The use, as written: wandb_logger.watch."""
+    none: Place
+    used: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """Where the three files of a repository stand, relative to its root."""
 
@@ -108,7 +172,7 @@ class Repository:
     presets_file: Path | None
     flags: tuple[Flag, ...]
     config: Mapping[str, ConfigValue]
-    presets: Mapping[str, Place]
+    presets: Mapping[str, Preset]
     """Every key of every module-level dictionary of presets in data_presets.py."""
     switches: tuple[Switch, ...]
     """Every read of an environment variable in the repository's Python files."""
@@ -122,8 +186,28 @@ class Repository:
     schedule. A call in a branch that is taken only where its ckpt_path is None does not count."""
     computed_metrics: tuple[Place, ...] = ()
     """Where names are logged that the source computes: while there are any, `metrics` is not the whole list."""
+    start: Start = Start()
+    saves: tuple[Place, ...] = ()
+    """Calls of .save_checkpoint(…): the repository writes checkpoints itself, beside those of ModelCheckpoint."""
+    loggers: Mapping[str, Place] = field(default_factory=dict)
+    """Logger classes of Lightning that the source makes one of: WandbLogger, CSVLogger, … -> where."""
+    lightning: tuple[str, ...] = ()
+    """The packages that Lightning is imported from: "pytorch_lightning", "lightning"."""
+    undefined: Mapping[str, Place] = field(default_factory=dict)
+    """args.NAME that is read and that nothing defines -> where: train.py dies there."""
+    broken: tuple[Broken, ...] = ()
+    tasks: Mapping[str, Task] = field(default_factory=dict)
+    """Every key of task.py's task_cfg."""
     problems: tuple[str, ...] = ()
     """What could not be read (a helper file that does not parse), in words for a user."""
+
+    @property
+    def goes_on(self) -> GoesOn:
+        """What its own code makes of a last.ckpt that it finds."""
+        if self.resumes:
+            return "resume"
+        taken = {load.takes for load in self.start.loads}
+        return "warmstart" if "last" in taken else "unknown" if "unknown" in taken else "scratch"
 
     def flag(self, dest: str) -> Flag | None:
         """The flag with this dest."""

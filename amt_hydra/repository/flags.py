@@ -36,6 +36,8 @@ class FlagReader:
         """The dest of add_subparsers: an attribute that no add_argument makes."""
         self.whole = True
         """False once there may be flags that nobody can name."""
+        self.undefined: dict[str, Place] = {}
+        """What is read of the parsed arguments and defined nowhere, with the first place."""
         self._done: set[Unit] = set()
 
     def read(self) -> tuple[Flag, ...]:
@@ -44,7 +46,7 @@ class FlagReader:
         for unit in (self.trace.train.top, *self.trace.reached):
             self._unit(unit)
         reads = find_reads(self.trace)
-        self._undefined(reads)
+        self.undefined = self._undefined(reads)
         return tuple(replace(flag, reads=_reads_of(flag, reads)) for flag in self.flags)
 
     def _unit(self, unit: Unit) -> None:
@@ -178,15 +180,12 @@ class FlagReader:
 
         return Scope(hook=look_up)
 
-    def _undefined(self, reads: Reads) -> None:
-        """Note reads of args.x that no flag defines: train.py dies there. Silent where flags may be missing here."""
+    def _undefined(self, reads: Reads) -> dict[str, Place]:
+        """Return reads of args.x that no flag defines: train.py dies there. None where flags may be missing here."""
         if not self.whole:
-            return
+            return {}
         known = {flag.dest for flag in self.flags} | set(self.defaults) | self.commands | reads.defined
-        for name, places in reads.places.items():
-            if name not in known:
-                place = self.trace.sources.place(places[0].file, places[0].line)
-                self.trace.sources.problems.append(f"{place} reads args.{name}, which no flag defines")
+        return {name: places[0] for name, places in reads.places.items() if name not in known}
 
 
 def plain_of(namespace: Namespace, node: ast.expr) -> object:

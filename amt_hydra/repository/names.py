@@ -77,6 +77,11 @@ class Names:
             return Computed(self.source.text(node))
 
     def _look_up(self, node: ast.expr, _: Scope) -> object:
+        match node:
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name() | ast.Subscript() as owner], keywords=[]):
+                tree = self.lookup(owner)  # its keys can be counted where its values cannot be computed
+                if isinstance(tree, Tree) and not tree.unread:
+                    return len(tree.items)
         found = self.lookup(node)
         if found is None:
             raise Undecided

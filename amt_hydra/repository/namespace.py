@@ -5,13 +5,12 @@ A dictionary becomes a `Tree` that keeps the place of every key; anything else b
 """
 
 import ast
-import copy
 from collections.abc import Sequence
 
 from amt_hydra.repository.evaluate import Undecided, evaluate
 from amt_hydra.repository.facts import Computed, Place
 from amt_hydra.repository.names import Names
-from amt_hydra.repository.nodes import Leaf, Node, Tree, join
+from amt_hydra.repository.nodes import Leaf, Node, Tree, clone, join
 
 
 class Namespace(Names):
@@ -40,7 +39,7 @@ class Namespace(Names):
                 | ast.Call(func=ast.Name(id="deepcopy"), args=[original])
                 | ast.Call(func=ast.Attribute(attr="copy", value=original), args=[])
             ):
-                return copy.deepcopy(self._build(original, place))
+                return clone(self._build(original, place), {})
             case ast.BinOp(op=ast.BitOr(), left=left, right=right):
                 first, second = self._build(left, place), self._build(right, place)
                 if isinstance(first, Tree):
@@ -201,7 +200,8 @@ class Namespace(Names):
         start = self.names
         ends: list[dict[str, Node]] = []
         for body in bodies:
-            self.names = copy.deepcopy(start)
+            known: dict[int, Tree] = {}
+            self.names = {name: clone(node, known) for name, node in start.items()}
             self._run(body)
             ends.append(self.names)
         self.names = join(test, ends)

@@ -38,6 +38,16 @@ def plain(node: Node) -> object:
     return {key: plain(value) for key, value in node.items.items()}
 
 
+def clone(node: Node, known: dict[int, Tree]) -> Node:
+    """Copy a node; two names of one dictionary stay so, by `known`. Leaves are never changed, and shared."""
+    if isinstance(node, Leaf):
+        return node
+    if id(node) not in known:
+        known[id(node)] = copied = Tree(node.place, {}, list(node.unread))
+        copied.items.update((key, clone(child, known)) for key, child in node.items.items())
+    return known[id(node)]
+
+
 def join(test: str, ends: Sequence[Mapping[str, Node]]) -> dict[str, Node]:
     """Return the names after a choice: what its branches leave different is Computed with every value."""
     names = dict.fromkeys(name for end in ends for name in end)

@@ -25,14 +25,19 @@ def read(root: Path, layout: Layout | None = None) -> Repository:
 
 
 def _read(root: Path, layout: Layout) -> Repository:
+    from amt_hydra.repository.broken import find_broken
+    from amt_hydra.repository.closure import find_training
     from amt_hydra.repository.configfile import config_values, unread_config
     from amt_hydra.repository.fits import find_resumes
     from amt_hydra.repository.flags import FlagReader
+    from amt_hydra.repository.flow import Flow
     from amt_hydra.repository.metrics import Metrics, find_strings
     from amt_hydra.repository.namespaces import Namespaces
-    from amt_hydra.repository.presets import PRESET_MARK, preset_names, unread_presets
+    from amt_hydra.repository.presets import PRESET_MARK, find_presets, unread_presets
     from amt_hydra.repository.source import Sources
+    from amt_hydra.repository.startup import find_lightning, find_loggers, find_saves, find_start
     from amt_hydra.repository.switches import find_switches
+    from amt_hydra.repository.tasks import TABLE, find_tasks
     from amt_hydra.repository.trace import Trace
 
     train = root / layout.train
@@ -42,7 +47,11 @@ def _read(root: Path, layout: Layout) -> Repository:
     namespaces = Namespaces(sources)
     config_file, presets_file = _beside(root, layout.config, train), _beside(root, layout.data_presets, train)
     config, presets = namespaces.at(config_file), namespaces.at(presets_file, PRESET_MARK)
-    flags = FlagReader(Trace(sources, train), namespaces.of).read()
+    tasks = namespaces.at(_table(root, layout, train, sources, TABLE))
+    reader = FlagReader(Trace(sources, train), namespaces.of)
+    flags = reader.read()
+    training = find_training(sources, train)
+    flow = Flow(reader.trace, training.files)
     metrics = Metrics().read(sources, files)
     switches = find_switches(sources, files)
     resumes = find_resumes(sources, files)
@@ -57,12 +66,19 @@ def _read(root: Path, layout: Layout) -> Repository:
         presets_file=presets_file,
         flags=flags,
         config=config_values(config) if config else {},
-        presets=preset_names(presets) if presets else {},
+        presets=find_presets(presets) if presets else {},
         switches=switches,
         metrics=metrics.names,
         strings=find_strings(files, tuple(metrics.names)) if metrics.computed or not metrics.names else {},
         resumes=resumes,
         computed_metrics=tuple(metrics.computed),
+        start=find_start(flow),
+        saves=find_saves(sources, training.files),
+        loggers=find_loggers(sources, training.files),
+        lightning=find_lightning(training.roots),
+        undefined=reader.undefined,
+        broken=find_broken(flow),
+        tasks=find_tasks(tasks) if tasks else {},
         problems=tuple(dict.fromkeys(sources.problems)),
     )
 
@@ -122,6 +138,17 @@ def _beside(root: Path, wanted: str, train: Path) -> Path | None:
     name = Path(wanted).name
     candidates = (root / wanted, train.parent / name, train.parent / "config" / name)
     return next((path for path in candidates if path.is_file()), None)
+
+
+def _table(root: Path, layout: Layout, train: Path, sources: "Sources", name: str) -> Path | None:
+    """Return the task.py beside config.py, else config.py where it holds the table itself."""
+    config = _beside(root, layout.config, train)
+    path = _beside(root, str(Path(layout.config).with_name("task.py")), train)
+    for candidate in (path, config):
+        source = sources.load(candidate) if candidate is not None else None
+        if source is not None and name.encode() in source.data:
+            return candidate
+    return None
 
 
 def _unread(sources: "Sources", entries: list[tuple[Place, str]], words: str) -> None:

@@ -30,6 +30,11 @@ def is_on(switch: Switch, value: str | None) -> bool | None:
         return None
 
 
+def says_yes(value: str) -> bool:
+    """Whether a text switches something on where nobody's own expression says so: all but what people write for no."""
+    return value.strip().lower() not in _NO
+
+
 def reads_switch(repository: Repository, name: str) -> bool:
     """Return whether the repository reads the variable anywhere."""
     return any(switch.name == name for switch in repository.switches)

@@ -139,6 +139,7 @@ class Sources:
         self._files: list[Path] | None = None
         self._loaded: dict[Path, Source | None] = {}
         self._resolved: dict[tuple[Path, str, int], Path | None] = {}
+        self._listed: dict[str, frozenset[str]] = {}
 
     def place(self, path: Path, line: int) -> str:
         """Name a place for a message: the path as seen from the root."""
@@ -200,12 +201,25 @@ class Sources:
         bases = [self.folder, importer.parent, self.folder.parent, self.root]
         if level:
             bases = [importer.parents[min(level, len(importer.parents)) - 1]]
+        first = module.partition(".")[0]
         for base in dict.fromkeys(map(str, bases)):
+            if module and not self.listing(base) & {first, f"{first}.py"}:
+                continue  # most imports are foreign, and asking for files takes long
             target = os.path.join(base, *module.split(".")) if module else base  # noqa: PTH118 # Path is slow, often
             for candidate in (f"{target}.py", f"{target}{os.sep}__init__.py"):
                 if os.path.isfile(candidate) and (module or candidate.endswith("__init__.py")):  # noqa: PTH113
                     return Path(candidate)
         return None
+
+    def listing(self, folder: str | Path) -> frozenset[str]:
+        """Return the names in a folder; none where it cannot be read."""
+        folder = str(folder)
+        if folder not in self._listed:
+            try:
+                self._listed[folder] = frozenset(os.listdir(folder))  # noqa: PTH208 # names are all that is wanted
+            except OSError:
+                self._listed[folder] = frozenset()
+        return self._listed[folder]
 
 
 def python_files(folder: Path) -> tuple[list[Path], bool]:

@@ -5,16 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from stand import Stand, errors, of
 
 from amt_hydra.launch.lock import Lock
 
 pytest_plugins = ["desks"]
-
-
-class TaskManager:
-    """A class of the repository's own, as upstream pickles one into hyper_parameters."""
 
 
 def test_leftover_switches_of_the_shell_are_shown(stand: Stand) -> None:
@@ -44,17 +39,6 @@ def test_c23_a_frozen_last_ckpt_is_named_with_the_steps_that_would_be_lost(stand
     pre = stand.pre("init=resume", "max_steps=2000")
     assert of(pre, "LastIsCurrent") == []
     assert pre.subject.identity.start_step == 1400
-
-
-def test_c26_classes_that_torch_refuses_are_listed_without_being_loaded(stand: Stand) -> None:
-    file = stand.folder / "custom.ckpt"
-    content = {"global_step": 1, "state_dict": {"w": torch.zeros(1)}, "hyper_parameters": {"task": TaskManager()}}
-    torch.save(content, file)
-    (finding,) = of(stand.pre("init=warmstart", f"init.ckpt={file}"), "LoadsAsIs")
-    assert finding.severity == "warning"
-    assert "TaskManager" in finding.message
-    plain = stand.checkpoint(stand.folder / "plain.ckpt")
-    assert of(stand.pre("init=warmstart", f"init.ckpt={plain}"), "LoadsAsIs") == []
 
 
 def test_an_experiment_that_is_being_trained_is_refused_with_who_trains_it(stand: Stand) -> None:

@@ -1,0 +1,84 @@
+"""The plan of the launch, what was done of it, and the reports of this rank."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from typing import Any
+
+VARIABLE = "AMT_BRIDGE_PLAN"
+REFUSED = 78  # as everywhere in the launcher: refused by a check
+_NO = ("", "0", "false", "no", "off", "n", "f", "none", "null", "disable", "disabled")
+
+
+class Refused(SystemExit):
+    """Something that was asked for cannot be done. Ends the process with 78, through train.py's own handlers."""
+
+
+def rank() -> Any:
+    """Return the rank of this process, as torch, Lightning or Slurm say; 0 where there is one only."""
+    for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0
+
+
+def is_on(variable: str) -> Any:
+    """Return whether an AMT_* variable is on."""
+    return os.environ.get(variable, "").strip().lower() not in _NO
+
+
+class Session:
+    """What the plan says, and which parts of it were applied."""
+
+    def __init__(self, file: str) -> None:
+        with open(file, "rb") as handle:
+            data = handle.read()
+        plan = json.loads(data.decode("utf-8", "surrogateescape"))
+        if plan.get("schema") != 1:
+            self.refuse("%s is of schema %r, and this bridge reads 1" % (file, plan.get("schema")))
+        self.hash = hashlib.sha256(data).hexdigest()[:12]
+        self.root = plan["root"]
+        self.train = plan["train"]
+        self.checkpoints = plan["checkpoints"]
+        self.config = plan["config"]
+        self.capabilities = plan["capabilities"]
+        self.rank = rank()
+        self.reports = "%s-rank%d.jsonl" % (os.path.splitext(file)[0], self.rank)
+        self.pending = set(self.capabilities)
+        self.pending.update(".".join(entry["key"]) for entry in self.config)
+
+    def arguments(self, name: str) -> Any:
+        """Return the arguments of a capability, or None where the plan does not list it."""
+        return self.capabilities.get(name)
+
+    def done(self, name: str, text: str | None = None, **facts: Any) -> None:
+        """Note that a part of the plan was applied; say it once, on rank 0."""
+        if name not in self.pending:
+            return
+        self.pending.discard(name)
+        self.report("patched", what=name, detail=text or "", **facts)
+        if text:
+            self.say("%s: %s" % (name, text))
+
+    def say(self, text: str, every: Any = False) -> None:
+        """Print one line; by rank 0 only, unless `every`."""
+        if every or self.rank == 0:
+            print("[amt_hydra bridge] %s" % text, flush=True)
+
+    def report(self, event: Any, **facts: Any) -> None:
+        """Append one event to this rank's report. A disk that is full must not end the training."""
+        try:
+            with open(self.reports, "a", encoding="utf-8", errors="surrogateescape") as handle:
+                handle.write(json.dumps(dict(event=event, rank=self.rank, **facts), ensure_ascii=False) + "\n")
+        except OSError as error:
+            self.say("no report: %s" % error, every=True)
+
+    def refuse(self, text: str) -> None:
+        """End the process: what was asked for would not be what is trained."""
+        if hasattr(self, "reports"):
+            self.report("refused", message=text)
+        print("[amt_hydra bridge] refused: %s" % text, file=sys.stderr, flush=True)
+        raise Refused(REFUSED)

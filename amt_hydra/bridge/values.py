@@ -1,0 +1,108 @@
+"""Values of config.py: set where its dictionaries are made, so that everything made of them has the new value."""
+
+from __future__ import annotations
+
+import ast
+import os
+from typing import Any
+
+from .hooks import Finder
+from .session import Session
+
+SETTERS: list[_Setter] = []
+"""One per changed file; its number stands in the calls that the changed source makes."""
+_CALL = "__import__('sys').modules[%r].SETTERS[%d](globals(), %r)"
+_SEEN = "__amt_bridge_seen__"
+
+
+def hook(session: Session, finder: Finder) -> None:
+    """Have every file of the plan's values loaded with them."""
+    by_file: dict[str, list[Any]] = {}
+    for entry in session.config:
+        by_file.setdefault(os.path.realpath(entry["file"]), []).append(entry)
+    for file, entries in by_file.items():
+        SETTERS.append(_Setter(session, entries))
+        finder.sources[file] = _compiler(len(SETTERS) - 1)
+
+
+def _compiler(number: int) -> Any:
+    def compiled(data: bytes, path: Any) -> Any:
+        tree = ast.parse(data, path)
+        body = []
+        begun = False
+        for node in tree.body:
+            body.append(node)
+            begun = begun or not _is_head(node)
+            if begun:  # nothing may come between the docstring and `from __future__`
+                body.append(_call(number, False, node))
+        if body:
+            body.append(_call(number, True, tree.body[-1]))
+        tree.body = body
+        return compile(tree, path, "exec", dont_inherit=True)
+
+    return compiled
+
+
+def _is_head(node: Any) -> Any:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "__future__"
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _call(number: int, last: Any, after: Any) -> Any:
+    """Return a statement that sets the values; a traceback shows the line of the one before."""
+    node = ast.parse(_CALL % (__name__, number, last)).body[0]
+    for inner in ast.walk(node):
+        ast.copy_location(inner, after)
+    return node
+
+
+class _Setter:
+    """Called after each statement of the module: sets what is there by then, once, and all of it again at the end."""
+
+    def __init__(self, session: Session, entries: Any) -> None:
+        self.session = session
+        self.entries = entries
+
+    def __call__(self, names: Any, last: Any) -> None:
+        seen = names.setdefault(_SEEN, set())
+        for number, entry in enumerate(self.entries):
+            if number in seen and not last:
+                continue
+            holder, missing = _holder(names, entry["key"])
+            if missing is None:
+                seen.add(number)
+                self._set(holder, entry)
+            elif last:
+                self._refuse(entry, missing, holder)
+        if last:
+            del names[_SEEN]
+
+    def _set(self, holder: Any, entry: Any) -> None:
+        name, key = entry["key"][-1], ".".join(entry["key"])
+        own, value = holder[name], entry["value"]
+        if isinstance(own, tuple) and isinstance(value, list):
+            value = tuple(value)
+        if type(own) is type(value) and own == value:
+            self.session.done(key)
+            return
+        holder[name] = value
+        self.session.done(key, "%r (was %r)" % (value, own))
+
+    def _refuse(self, entry: Any, missing: Any, holder: Any) -> None:
+        there = ", ".join(sorted(str(n) for n in holder if not str(n).startswith("_")))
+        self.session.refuse(
+            "%s has no %s: no %r among %s" % (entry["file"], ".".join(entry["key"]), missing, there or "nothing")
+        )
+
+
+def _holder(names: Any, key: Any) -> Any:
+    """Return the dictionary that holds a key's last part; where a part is missing, the last one there, and the part."""
+    holder = names
+    for part in key:
+        if not isinstance(holder, dict):
+            return {}, part
+        if part not in holder:
+            return holder, part
+        inner, holder = holder, holder[part]
+    return inner, None

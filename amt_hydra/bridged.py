@@ -1,0 +1,156 @@
+"""What the bridge brings to a run: what the repository lacks of what the run needs. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amt_hydra.checkpoint import Xray
+from amt_hydra.identity import Identity
+from amt_hydra.mapping import Channel
+from amt_hydra.refusals import FORCE_SCRATCH, Facts
+from amt_hydra.repository.facts import Place, Repository
+from amt_hydra.settings import Settings
+
+ENTRY = Path(__file__).with_name("bridge") / "run.py"
+"""Started in place of train.py, by the repository's interpreter."""
+PLAN_VARIABLE = "AMT_BRIDGE_PLAN"
+"""Names the file that `document` goes into."""
+PLAN_FILE = "bridge.json"
+SWITCHES: Mapping[str, str] = {"grad_finite": "AMT_DEBUG_GRAD_FINITE", "detect_anomaly": "AMT_DETECT_ANOMALY"}
+"""Capabilities that a variable switches on."""
+_UNREAD = "the repository never reads it"
+_LAST = "last.ckpt: a real file, current after each validation and at the end, where ModelCheckpoint leaves it behind"
+_WARMSTART = "warm-start: weights by name and shape; the repository has no flag for an init checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One value of config.py that the bridge sets before anything reads it."""
+
+    setting: str
+    key: str
+    """Dotted from the module-level name."""
+    place: Place
+    value: object
+    own: object
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One thing that the repository does not do by itself."""
+
+    name: str
+    why: str
+    """What is added and what is missing, for people."""
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """All that is added to train.py in its own process."""
+
+    changes: tuple[Change, ...]
+    added: tuple[Capability, ...]
+
+    @property
+    def capabilities(self) -> Mapping[str, Mapping[str, Any]]:
+        """By name, their arguments."""
+        return {capability.name: capability.arguments for capability in self.added}
+
+
+def can_bridge(settings: Settings, repository: Repository) -> bool:
+    """Whether the bridge may be used, and knows what it would patch: Lightning's Trainer."""
+    return settings.repo.bridge and bool(repository.lightning)
+
+
+def brought(
+    facts: Facts,
+    repository: Repository,
+    channels: Mapping[str, Channel],
+    identity: Identity,
+    weights: Path | None,
+    on: Collection[str],
+) -> tuple[Capability, ...]:
+    """The capabilities that this run takes.
+
+    `weights` is where a warm-start's checkpoint lies when train.py starts; `on` are the AMT_* switches that are on in
+    its environment.
+    """
+    settings = facts.settings
+    if not can_bridge(settings, repository):
+        return ()
+    found = [] if identity.refusal else _start(facts, repository, channels, weights)
+    unread = [name for name in on if not any(switch.name == name for switch in repository.switches)]
+    if FORCE_SCRATCH in unread:
+        found.append(Capability("force_scratch", f"{FORCE_SCRATCH}: {_UNREAD}", {}))
+    if _keeps_last(settings, channels) and not repository.saves:
+        found.append(Capability("last", _LAST, {}))
+    if settings.logger.kind == "csv" and _carries(channels, "logger.kind", "csv"):
+        why = f"CSVLogger in place of WandbLogger ({repository.loggers['WandbLogger']})"
+        found.append(Capability("csv", why, {}))
+    for name, variable in SWITCHES.items():
+        if _carries(channels, f"debug.{name}", name) and (getattr(settings.debug, name) or variable in unread):
+            found.append(Capability(name, f"{variable}: {_UNREAD}", {}))
+    return tuple(found)
+
+
+def _start(
+    facts: Facts, repository: Repository, channels: Mapping[str, Channel], weights: Path | None
+) -> list[Capability]:
+    """What continues a run, or takes its weights, as the identity says."""
+    settings, state = facts.settings, facts.state
+    if settings.init.mode == "resume" and state.last is not None:
+        if repository.resumes:
+            return _unpickle(state.last, repository, state.last.path)
+        why = f"true resume: fit() gets ckpt_path; {_instead(repository)}"
+        return [Capability("resume", why, _checkpoint(state.last, state.last.path))]
+    if settings.init.mode == "warmstart" and weights is not None and state.init is not None:
+        if not _carries(channels, "init.ckpt", "warmstart"):
+            return _unpickle(state.init, repository, weights)
+        arguments = {**_checkpoint(state.init, weights), "min_coverage": settings.init.min_coverage}
+        return [Capability("warmstart", _WARMSTART, arguments)]
+    return []
+
+
+def _unpickle(ray: Xray, repository: Repository, path: Path) -> list[Capability]:
+    """The repository loads the file itself, and torch would refuse it."""
+    if ray.weights_only or any(load.weights_only is False for load in repository.start.loads):
+        return []
+    why = f"{ray.path.name} holds {', '.join(ray.refused_globals[:2])}: loaded without torch's weights_only default"
+    return [Capability("unpickle", why, {"ckpt": str(path)})]
+
+
+def _instead(repository: Repository) -> str:
+    """What the repository's own code does with a last.ckpt."""
+    load = next((x for x in repository.start.loads if x.takes == "last"), None)
+    if load is not None:
+        return f"the repository loads weights only ({load.place})"
+    return "the repository never passes one"
+
+
+def _checkpoint(ray: Xray, path: Path) -> dict[str, Any]:
+    return {"ckpt": str(path), "pickled": not ray.weights_only}
+
+
+def _carries(channels: Mapping[str, Channel], key: str, name: str) -> bool:
+    carrier = channels[key].carrier if key in channels else None
+    return carrier is not None and carrier.kind == "bridge" and carrier.name == name
+
+
+def _keeps_last(settings: Settings, channels: Mapping[str, Channel]) -> bool:
+    own = channels["checkpoint.save_last"].current if "checkpoint.save_last" in channels else None
+    wanted = settings.checkpoint.save_last if settings.checkpoint.save_last is not None else own
+    return wanted is not None and wanted is not False
+
+
+def document(bridge: Bridge, repository: Repository, checkpoints: Path) -> dict[str, Any]:
+    """The plan that the bridge reads, as JSON takes it."""
+    return {
+        "schema": 1,
+        "root": str(repository.root),
+        "train": str(repository.train),
+        "checkpoints": str(checkpoints),
+        "config": [{"file": str(c.place.file), "key": c.key.split("."), "value": c.value} for c in bridge.changes],
+        "capabilities": bridge.capabilities,
+    }

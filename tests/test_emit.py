@@ -1,0 +1,63 @@
+"""A mapping for a repository that none fits."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from repos import family, home
+from stand import Stand, errors, option
+
+from amt_hydra.cli import main
+from amt_hydra.emit import kind_of
+from amt_hydra.errors import AmtError
+
+pytest_plugins = ["desks"]
+
+
+def emitted(root: Path, file: Path) -> str:
+    assert main(["inspect", str(root), "--emit", str(file)]) == 0
+    return file.read_text()
+
+
+def test_what_is_emitted_for_a_known_layout_works_as_it_stands(public: Stand) -> None:
+    emitted(public.repository, public.folder / "conf" / "repo" / "other.yaml")
+    pre = public.pre("repo=other", "optimizer.warmup_steps=250", "max_steps=20")
+    assert errors(pre) == []
+    assert pre.subject.settings.repo.kind == "other"
+    assert option(pre.subject.plan.argv, "--max-steps") == "20"
+    assert pre.subject.plan.bridge is not None
+    assert pre.subject.plan.place == public.pre().subject.plan.place
+
+
+def test_a_renamed_flag_is_proposed_with_its_place_and_never_taken(stand: Stand) -> None:
+    home(stand.repository, changes={'"-it", "--max-steps"': '"--num-steps"', "args.max_steps": "args.num_steps"})
+    file = stand.folder / "conf" / "repo" / "fork.yaml"
+    text = emitted(stand.repository, file)
+    assert "max_steps" not in yaml.safe_load(text)["means"]
+    (line,) = [line for line in text.splitlines() if "flag:num_steps" in line]
+    assert line.startswith("  # max_steps: [flag:num_steps]   # --num-steps at src/train.py:")
+    assert [f.id for f in stand.pre("repo=fork", "max_steps=5").stopped] == ["SettingReaches"]
+    file.write_text(text.replace("  # max_steps:", "  max_steps:"))
+    assert option(stand.pre("repo=fork", "max_steps=5").subject.plan.argv, "--num-steps") == "5"
+
+
+def test_every_line_that_is_not_commented_out_holds_in_this_repository(tmp_path: Path) -> None:
+    means = yaml.safe_load(emitted(family(tmp_path / "r"), tmp_path / "repo" / "x.yaml"))["means"]
+    assert means["batch"]["accumulate"] == ["config:shared_cfg.TRAINER.accumulate_grad_batches"]
+    assert means["precision"]["name"] == ["flag:precision"]
+    assert "seed" not in means
+
+
+def test_no_file_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "repo" / "x.yaml"
+    emitted(family(tmp_path / "r"), file)
+    before = file.read_text()
+    assert main(["inspect", str(tmp_path / "r"), "--emit", str(file)]) == 78
+    assert "is there already" in capsys.readouterr().err
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["repo/auto.yaml", "repo/yourmt3.yaml", "repo/x.yml", "x.yaml", "repo/a b.yaml"])
+def test_a_name_under_which_nothing_would_be_found_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(AmtError, match="--emit"):
+        kind_of(tmp_path / name)
