@@ -19,6 +19,7 @@ PLAN_VARIABLE = "AMT_BRIDGE_PLAN"
 PLAN_FILE = "bridge.json"
 SWITCHES: Mapping[str, str] = {"grad_finite": "AMT_DEBUG_GRAD_FINITE", "detect_anomaly": "AMT_DETECT_ANOMALY"}
 """Capabilities that a variable switches on."""
+CSV = "csv"
 _UNREAD = "the repository never reads it"
 _LAST = "last.ckpt: a real file, current after each validation and at the end, where ModelCheckpoint leaves it behind"
 _WARMSTART = "warm-start: weights by name and shape; the repository has no flag for an init checkpoint"
@@ -75,7 +76,7 @@ def brought(
     """The capabilities that this run takes.
 
     `weights` is where a warm-start's checkpoint lies when train.py starts; `on` are the AMT_* switches that are on in
-    its environment.
+    its environment, and CSV where W&B would find no credentials.
     """
     settings = facts.settings
     if not can_bridge(settings, repository):
@@ -86,7 +87,7 @@ def brought(
         found.append(Capability("force_scratch", f"{FORCE_SCRATCH}: {_UNREAD}", {}))
     if _keeps_last(settings, channels) and not repository.saves:
         found.append(Capability("last", _LAST, {}))
-    if settings.logger.kind == "csv" and _carries(channels, "logger.kind", "csv"):
+    if (settings.logger.kind == "csv" or CSV in on) and _carries(channels, "logger.kind", "csv"):
         why = f"CSVLogger in place of WandbLogger ({repository.loggers['WandbLogger']})"
         found.append(Capability("csv", why, {}))
     for name, variable in SWITCHES.items():

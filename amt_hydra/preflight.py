@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amt_hydra.bridged import brought, can_bridge
+from amt_hydra.bridged import CSV, brought, can_bridge
 from amt_hydra.checks import run_checks, stops
 from amt_hydra.checks.base import Finding, Subject
 from amt_hydra.commands import Typed
@@ -28,11 +28,12 @@ from amt_hydra.plan import World, lay_out, weights
 from amt_hydra.refusals import FORCE_SCRATCH, Facts, Ways
 from amt_hydra.repository import Located, Repository, locate, read, reads_switch, says_yes, switched_on
 from amt_hydra.repository.locate import KINDS
-from amt_hydra.resolve import resolve
+from amt_hydra.resolve import resolve, wandb_mode
 from amt_hydra.runs import runs_folder
 from amt_hydra.runstate import RunState, place, read_runstate
 from amt_hydra.schema import NO_SETTING, Problem, build, leaves
-from amt_hydra.settings import Repo, Settings
+from amt_hydra.settings import NOT_ONLINE, Repo, Settings
+from amt_hydra.versions import read_versions
 
 if TYPE_CHECKING:
     from amt_hydra.launch.lock_content import Holder
@@ -79,6 +80,8 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
     python = settings.repo.python or own_python(repository)
     world = World(where, free_name(where.experiment), python)
     on = [name for name in SWITCHES if _switched_on(settings, repository, name, child)[0]]
+    if not machine.wandb.credentials and wandb_mode(settings, reach, machine) not in NOT_ONLINE:
+        on.append(CSV)
     added = brought(ways.facts, repository, reach, identity, weights(identity, world.aside), on)
     plan = lay_out(resolved, repository, reach, identity, world, added)
     subject = Subject(
@@ -96,6 +99,7 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
         locked=_holder(where.lock),
         free={folder: free_bytes(folder) for folder in (where.checkpoints, settings.paths.outputs)},
         python=python,
+        versions=read_versions(python, child),
     )
     return Preflight(composed, subject, located, run_checks(subject))
 

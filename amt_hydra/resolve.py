@@ -70,6 +70,12 @@ def batch_part(settings: Settings, channels: Mapping[str, Channel], part: str) -
     return value if value is not None else own if isinstance(own, int) else None
 
 
+def wandb_mode(settings: Settings, channels: Mapping[str, Channel], machine: Machine) -> str:
+    """The mode that W&B runs in: the setting, else what the repository passes itself, else what wandb finds."""
+    own = channels["logger.mode"].current if "logger.mode" in channels else None
+    return settings.logger.mode or (own if isinstance(own, str) else machine.wandb.mode)
+
+
 def auto_workers(cpus: int, ranks: int, loaders_per_rank: int) -> tuple[int, str]:
     """Loader processes per loader that the CPUs leave room for, and the sum that says so."""
     workers = max(0, (cpus - ranks) // (ranks * loaders_per_rank))

@@ -17,6 +17,8 @@ MOST_STEPS = 2**63 - 1
 """torch counts in int64 (torch.iinfo(torch.int64).max)."""
 MOST_SEED = 2**32 - 1
 """numpy.random.seed takes no more, and Lightning's seed_everything refuses it."""
+NOT_ONLINE = ("offline", "disabled", "dryrun")
+"""Modes of W&B that need no credentials."""
 MOST_CLIPS = 2**20
 """At upstream's 32767 float32 samples a clip, 128 GiB of audio in one batch: no GPU holds more."""
 

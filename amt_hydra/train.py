@@ -9,7 +9,7 @@ from typing import Any
 
 from amt_hydra import __version__, record
 from amt_hydra.bridged import PLAN_FILE, PLAN_VARIABLE, document
-from amt_hydra.errors import AmtError
+from amt_hydra.errors import REFUSED, AmtError
 from amt_hydra.launch.environment import child_environment, free_port, removed
 from amt_hydra.launch.lock import Lock
 from amt_hydra.launch.run import Ended, run
@@ -48,7 +48,19 @@ def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
             raise
         mode = "min" if subject.effective("checkpoint.mode") == "min" else "max"
         outcome = judge(ended, plan.place, subject.identity, mode, before)
+        if refusal := _refusal(folder) if ended.code == REFUSED else "":
+            outcome = replace(outcome, verdict=f"the bridge refused, at step {outcome.step or 0}: {refusal}")
         return _completed(outcome, ended, folder, secrets)
+
+
+def _refusal(folder: Path) -> str:
+    """What the bridge said when it ended train.py, by the reports beside its plan; "" where it did not."""
+    for file in sorted(folder.glob(f"{Path(PLAN_FILE).stem}-rank*.jsonl")):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            event = json.loads(line)
+            if event["event"] == "refused":
+                return str(event["message"])
+    return ""
 
 
 def _completed(outcome: Outcome, ended: Ended, folder: Path, secrets: list[str]) -> tuple[Outcome, Path]:

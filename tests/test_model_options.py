@@ -100,3 +100,25 @@ def test_a_repository_that_knows_none_of_it_is_refused_with_each_key_named(bundl
     for key in ("task=mc13_full_plus_256", "encoder_type=perceiver-tf", "moe_num_experts=8", "hop_length=300"):
         assert f"model.{key}" in said
     assert "no flag or variable of the repository takes" in said
+
+
+def test_they_are_refused_in_one_go_and_the_way_out_leaves_the_option_out(bundled: Stand) -> None:
+    (finding,) = of(bundled.pre("model=yptf_moe_multi"), "SettingReaches")
+    assert all(f"model.{key}" in finding.message for key in ("task=mc13_full_plus_256", "moe_topk=2", "hop_length=300"))
+    assert "model=" not in finding.fix[0]
+    assert errors(bundled.follow(finding.fix[0])) == []
+
+
+def test_what_a_fork_lacks_of_a_recipe_is_named_in_one_go_and_the_rest_of_it_stays(model: Stand) -> None:
+    source = {
+        'parser.add_argument("-act", "--hidden-act", type=str, default=None)\n': "",
+        'parser.add_argument("-kmoe", "--moe-topk", type=int, default=None)\n': "",
+        "print(args.moe_num_experts, args.moe_topk, args.hidden_act,": "print(args.moe_num_experts,",
+        '            "moe_topk": 2,\n            "hidden_act": "gelu",\n': "",
+    }
+    with_model(model.repository, source)
+    (finding,) = of(model.pre("model=yptf_moe_multi"), "SettingReaches")
+    assert finding.message.startswith("model.moe_topk=2, model.hidden_act=silu: ")
+    followed = model.follow(finding.fix[0])
+    assert of(followed, "SettingReaches") == []
+    assert architecture(followed.subject.plan.argv).keys() == {*MOE, *LENGTHS} - {"--moe-topk", "--hidden-act"}

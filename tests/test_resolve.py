@@ -103,8 +103,8 @@ def test_the_repositorys_own_batch_counts_where_none_is_given(stand: Stand) -> N
     assert stand.pre("data.num_workers=auto").subject.settings.data.num_workers == 8  # (17 - 1) / (1 x 24/12)
 
 
-def test_auto_workers_that_do_not_reach_are_no_less_asked_for_than_a_number(public: Stand) -> None:
-    (finding,) = of(public.pre("data.num_workers=auto"), "SettingReaches")
+def test_auto_workers_that_do_not_reach_are_no_less_asked_for_than_a_number(plain: Stand) -> None:
+    (finding,) = of(plain.pre("data.num_workers=auto"), "SettingReaches")
     assert finding.message.startswith("data.num_workers=")
     assert "config.py" in finding.message
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.commands import quote
-from amt_hydra.resolve import auto_workers, loaders, on_cpu
+from amt_hydra.resolve import auto_workers, loaders, on_cpu, wandb_mode
+from amt_hydra.settings import NOT_ONLINE
 from amt_hydra.version_rules import lacking
 
 BF16_CAPABILITY = (8, 0)
@@ -92,11 +93,11 @@ class WorkersFit(Check):
             return
         per_rank = loaders(subject.settings, subject.channels)
         total, cpus = workers * ranks * per_rank, subject.machine.cpus
-        fitting, _ = auto_workers(cpus, ranks, per_rank)
+        fitting, why = auto_workers(cpus, ranks, per_rank)
         if total > cpus:
             yield self.warning(
                 f"data.num_workers={workers} makes {total} loader processes ({workers} x {ranks} ranks x {per_rank} "
-                f"loaders); the job has {cpus} CPUs ({subject.machine.cpus_source})",
+                f"loaders); the job has {cpus} CPUs ({subject.machine.cpus_source}): {why} leaves {fitting}",
                 subject.set_to("data.num_workers", fitting),
             )
 
@@ -190,7 +191,7 @@ class WandbReady(Check):
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Judge by the environment that the job will have."""
         wandb, kind = subject.machine.wandb, subject.settings.logger.kind
-        if _wandb_mode(subject) in ("offline", "disabled", "dryrun"):
+        if wandb_mode(subject.settings, subject.channels, subject.machine) in NOT_ONLINE:
             return
         if wandb.credentials:
             if wandb.problem:
@@ -211,11 +212,6 @@ class WandbReady(Check):
             )
         else:
             yield self.info(f"no W&B credentials ({wandb.source}): metrics go to metrics.csv")
-
-
-def _wandb_mode(subject: Subject) -> object:
-    """The mode that counts: what the repository is told or says itself, else what wandb finds by itself."""
-    return subject.effective("logger.mode") or subject.machine.wandb.mode
 
 
 def _offline(subject: Subject) -> str:

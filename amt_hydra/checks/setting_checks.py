@@ -1,7 +1,7 @@
 """Settings against the repository: does each reach it, and does it fit."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import NoneType
 
@@ -31,11 +31,15 @@ class SettingReaches(Check):
     ignorable = False
 
     def run(self, subject: Subject) -> Iterator[Finding]:
-        """Report each that does not."""
+        """Report each that does not; those of one section that share a reason (an option's keys, say) in one go."""
+        together: dict[tuple[str, str], list[Unkept]] = {}
         for lost in _unkept(subject, "unreached"):
             if lost.asked:
-                way = f"leave it to the repository: {subject.typed.changed(lost.fix)}"
-                yield self.error(f"{lost.key}={lost.value}: {lost.message}", way)
+                together.setdefault((lost.key.rpartition(".")[0], lost.message), []).append(lost)
+        for (section, message), group in together.items():
+            named = ", ".join(f"{lost.key}={lost.value}" for lost in group)
+            it = "it" if len(group) == 1 else "them"
+            yield self.error(f"{named}: {message}", f"leave {it} to the repository: {_left(subject, section, group)}")
 
 
 class DefaultKept(Check):
@@ -211,6 +215,20 @@ def _fitting(subject: Subject, lost: Unkept) -> list[str]:
     if leaf is None or leaf.accepts(NoneType):
         return [f"leave it to the repository: {subject.typed.changed(f'{lost.key}=null')}"]
     return []
+
+
+def _left(subject: Subject, section: str, group: Sequence[Unkept]) -> str:
+    """The command that leaves settings to the repository: without the option, where it set them all and no other."""
+    keys = {lost.key for lost in group}
+    asked = {
+        d.key
+        for d in subject.plan.decisions
+        if d.key.startswith(f"{section}.") and d.origin.asked and d.value is not None
+    }
+    whole = bool(section) and subject.typed.sets(section) and not any(subject.typed.sets(key) for key in keys)
+    if whole and len(group) > 1 and asked <= keys:
+        return subject.typed.changed(drop=[section])
+    return subject.typed.changed(*(lost.fix for lost in group))
 
 
 def _choices(channel: Channel | None) -> list[str]:

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.checks.identity_checks import IdentityHolds
+from amt_hydra.resolve import wandb_mode
+from amt_hydra.settings import NOT_ONLINE
 
 
 class TrainStarts(Check):
     """train.py can start: it uses nothing that is not there.
 
-    Forks break: an argument that is read and no flag defines, a logger that is None by now and used two lines on. Either
-    is an exception a minute after the start, on the node, after the queue.
+    Forks break: an argument that is read and no flag defines, a logger that is None by now and used two lines
+    on. Each is an exception a minute after the start, on the node, after the queue.
     """
 
     def run(self, subject: Subject) -> Iterator[Finding]:
@@ -38,8 +40,8 @@ class WandbRunFresh(Check):
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Look for an earlier run of the experiment, where this one goes to W&B and is no resume."""
-        logger, mode = subject.settings.logger, subject.effective("logger.mode")
-        online = logger.kind == "wandb" and mode not in ("offline", "disabled", "dryrun")
+        mode = wandb_mode(subject.settings, subject.channels, subject.machine)
+        online = subject.settings.logger.kind == "wandb" and mode not in NOT_ONLINE
         if not online or subject.identity.actual == "resume" or "WandbLogger" not in subject.repository.loggers:
             return
         if subject.plan.moved_to is not None:

@@ -116,10 +116,10 @@ def test_c31_the_value_that_is_offered_always_fits(stand: Stand, cpus: int) -> N
     assert of(stand.follow(finding.fix[0]), "WorkersFit") == []
 
 
-def test_workers_that_only_config_py_sets_are_to_be_changed_there(public: Stand) -> None:
-    public.machine(cpus=2)
-    (finding,) = of(public.pre(), "WorkersFit")  # 4 x 1 rank x 24/12 loaders
-    line = line_of(public.repository / "amt/src/config/config.py", "num_workers")
+def test_workers_that_only_config_py_sets_are_to_be_changed_there(plain: Stand) -> None:
+    plain.machine(cpus=2)
+    (finding,) = of(plain.pre(), "WorkersFit")  # 4 x 1 rank x 24/12 loaders
+    line = line_of(plain.repository / "amt/src/config/config.py", "num_workers")
     assert finding.fix == (f"write 0 at {line}",)
 
 
@@ -264,7 +264,7 @@ def test_c32_a_repository_without_a_csv_logger_may_end_at_its_start(public: Stan
 @pytest.mark.parametrize("wandb", [MACHINE.wandb, Wandb(False, "none", "offline"), Wandb(False, "none", "disabled")])
 def test_c32_with_a_key_or_without_a_need_for_one_nothing_is_said(stand: Stand, wandb: Wandb) -> None:
     stand.machine(wandb=wandb)
-    assert of(stand.pre(), "WandbReady") == []
+    assert of(stand.pre(WANDB_MODE=wandb.mode), "WandbReady") == []
 
 
 def test_c32_a_key_that_wandb_would_refuse_is_named(stand: Stand) -> None:

@@ -58,8 +58,8 @@ def test_what_leaves_a_documented_default_is_shown_beside_it_with_the_reason(sta
     assert of(stand.pre("precision=bf16"), "DocumentedDefaults") == []
 
 
-def test_what_does_not_reach_the_repository_is_not_said_twice(public: Stand) -> None:
-    pre = public.pre()
+def test_what_does_not_reach_the_repository_is_not_said_twice(plain: Stand) -> None:
+    pre = plain.pre()
     assert len(of(pre, "DefaultKept")) == 2
     assert of(pre, "DocumentedDefaults") == []
 
