@@ -90,6 +90,10 @@ def brought(
     if (settings.logger.kind == "csv" or CSV in on) and _carries(channels, "logger.kind", "csv"):
         why = f"CSVLogger in place of WandbLogger ({repository.loggers['WandbLogger']})"
         found.append(Capability("csv", why, {}))
+    if settings.seed is not None and _carries(channels, "seed", "seed"):
+        found.append(
+            Capability("seed", "seed_everything: the repository has no flag for a seed", {"seed": settings.seed})
+        )
     for name, variable in SWITCHES.items():
         if _carries(channels, f"debug.{name}", name) and (getattr(settings.debug, name) or variable in unread):
             found.append(Capability(name, f"{variable}: {_UNREAD}", {}))

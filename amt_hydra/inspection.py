@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from amt_hydra.bridged import SWITCHES
+from amt_hydra.checks.family_checks import preset_faults
 from amt_hydra.documented import documented
 from amt_hydra.mapping import Channel, is_dead, why_dead
 from amt_hydra.refusals import FORCE_SCRATCH
@@ -109,6 +110,8 @@ def _lacks(repository: Repository, channels: Mapping[str, Channel]) -> list[Lack
         found.append(Lack("true resume", "fit() never gets a ckpt_path", can))
     if _without(channels, "init.ckpt"):
         found.append(Lack("warm-start from init.ckpt", "no flag takes a checkpoint", can))
+    if _without(channels, "seed"):
+        found.append(Lack("a seed", "no flag takes one", can))
     if FORCE_SCRATCH not in read:
         found.append(Lack(FORCE_SCRATCH, "read nowhere", can))
     if not repository.saves:
@@ -149,13 +152,8 @@ def _dead(flag: Flag) -> str:
 
 
 def _presets(repository: Repository) -> list[str]:
-    found = []
-    for name, preset in repository.presets.items():
-        missing = [member for member in preset.members or () if member not in repository.presets]
-        if missing:
-            found.append(f"{name} at {preset.place} names {', '.join(missing)}, which there are not")
-        if preset.vocabularies is not None and preset.members and preset.vocabularies < len(preset.members):
-            found.append(
-                f"{name} at {preset.place} has {len(preset.members)} presets and {preset.vocabularies} in eval_vocab"
-            )
-    return found
+    return [
+        f"{name} at {preset.place} {text}"
+        for name, preset in repository.presets.items()
+        for text, _ in preset_faults(preset, name, repository.presets)
+    ]

@@ -9,7 +9,7 @@ from amt_hydra.errors import AmtError
 from amt_hydra.repository.facts import Computed, ConfigValue, Flag, Place, Repository
 
 _MEANS = re.compile(r"(?P<kind>flag|env|config|bridge):(?P<name>[^\[\]\s]+)(?:\[(?P<index>\d+)\])?")
-_BRIDGED = ("bridge:warmstart", "bridge:csv", "bridge:grad_finite", "bridge:detect_anomaly")
+_BRIDGED = ("bridge:warmstart", "bridge:seed", "bridge:csv", "bridge:grad_finite", "bridge:detect_anomaly")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from amt_hydra import __version__, record
+from amt_hydra.bridge_reports import ranks, refusal
 from amt_hydra.bridged import PLAN_FILE, PLAN_VARIABLE, document
+from amt_hydra.checks.base import Subject
 from amt_hydra.errors import REFUSED, AmtError
 from amt_hydra.launch.environment import child_environment, free_port, removed
 from amt_hydra.launch.lock import Lock
@@ -48,19 +50,24 @@ def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
             raise
         mode = "min" if subject.effective("checkpoint.mode") == "min" else "max"
         outcome = judge(ended, plan.place, subject.identity, mode, before)
-        if refusal := _refusal(folder) if ended.code == REFUSED else "":
-            outcome = replace(outcome, verdict=f"the bridge refused, at step {outcome.step or 0}: {refusal}")
+        outcome = _bridged(outcome, ended, folder, subject)
         return _completed(outcome, ended, folder, secrets)
 
 
-def _refusal(folder: Path) -> str:
-    """What the bridge said when it ended train.py, by the reports beside its plan; "" where it did not."""
-    for file in sorted(folder.glob(f"{Path(PLAN_FILE).stem}-rank*.jsonl")):
-        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-            event = json.loads(line)
-            if event["event"] == "refused":
-                return str(event["message"])
-    return ""
+def _bridged(outcome: Outcome, ended: Ended, folder: Path, subject: Subject) -> Outcome:
+    """What the bridge has to say of the end: it refused, or a rank went past it and trained with other values."""
+    if subject.plan.bridge is None:
+        return outcome
+    if ended.code == REFUSED and (why := refusal(folder)):
+        return replace(outcome, verdict=f"the bridge refused, at step {outcome.step or 0}: {why}")
+    asked = subject.decision("ddp.devices")
+    there = ranks(folder)
+    if outcome.code == 0 and isinstance(asked.value, int) and asked.reaches and len(there) < asked.value:
+        text = (
+            f"of {asked.value} ranks only {', '.join(map(str, there)) or 'none'} went through the bridge: the others "
+        )
+        return replace(outcome, code=REFUSED, verdict=f"{text}trained as the repository is by itself")
+    return outcome
 
 
 def _completed(outcome: Outcome, ended: Ended, folder: Path, secrets: list[str]) -> tuple[Outcome, Path]:

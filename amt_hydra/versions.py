@@ -169,7 +169,7 @@ def _installed(folders: Iterable[Path]) -> dict[str, str]:
         for place in (folder, *added):
             for name, version in _packages(place, names if place is folder else _names(place)):
                 found.setdefault(name, version)
-    return found
+    return {name: found[name] for name in PACKAGES if name in found}
 
 
 def _packages(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -207,6 +207,11 @@ def test_debugging_switches_that_the_repository_never_reads(public: Stand, key: 
     assert key not in bridge(public.pre()).capabilities
 
 
+def test_a_seed_is_brought_where_there_is_no_flag(public: Stand, bundled: Stand) -> None:
+    assert bridge(public.pre("seed=7")).capabilities["seed"] == {"seed": 7}
+    assert option(bundled.pre("seed=7").subject.plan.argv, "--seed") == "7"
+
+
 # How it gets there.
 
 

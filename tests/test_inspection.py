@@ -36,8 +36,17 @@ def test_what_a_public_repository_lacks_and_the_bridge_adds(tmp_path: Path) -> N
     found = inspected(family(tmp_path))
     added = {lack.what for lack in found.lacks if lack.added}
     assert {"true resume", "warm-start from init.ckpt", "AMT_FORCE_SCRATCH", "AMT_DEBUG_GRAD_FINITE"} <= added
-    (cannot,) = [lack for lack in found.lacks if not lack.added]
-    assert "seed" in cannot.what
+    assert "seed" in " ".join(added)
+
+
+def test_what_neither_the_repository_nor_the_bridge_can_set_is_named(tmp_path: Path) -> None:
+    family(
+        tmp_path,
+        changes={'parser.add_argument("-n", "--num-nodes", type=int, default=1)\n': "", "args.num_nodes, ": ""},
+    )
+    (cannot,) = [lack for lack in inspected(tmp_path).lacks if not lack.added]
+    assert "ddp.nodes" in cannot.what
+    assert "ddp.devices" not in cannot.what
 
 
 def test_how_its_own_code_starts_a_run(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_part_that_is_not_known_cannot_be_left_out(stand: Stand) -> None:
 
 
 def test_a_setting_that_was_asked_for_and_reaches_nothing_is_an_error(stand: Stand) -> None:
-    (finding,) = of(stand.pre("seed=1"), "SettingReaches")
+    (finding,) = of(stand.pre("seed=1", "repo.bridge=false"), "SettingReaches")
     assert finding.message.startswith("seed=1: no flag or variable of the repository takes it")
     assert errors(stand.follow(finding.fix[0])) == []
 

@@ -64,7 +64,7 @@ REFUSED_RUNS = [
     pytest.param(empty, ["init=warmstart", "init.ckpt=empty.ckpt"], {}, id="warmstart, no weights"),
     pytest.param(both, ["init=warmstart", "init.ckpt=given.ckpt"], {}, id="warmstart, last.ckpt"),
     pytest.param(given, ["init=warmstart", "init.ckpt=given.ckpt"], {"AMT_FORCE_SCRATCH": "1"}, id="warmstart, forced"),
-    pytest.param(last, ["init.overwrite=true", "seed=1"], {}, id="a setting that does not reach"),
+    pytest.param(last, ["init.overwrite=true", "seed=1", "repo.bridge=false"], {}, id="a setting that does not reach"),
     pytest.param(last, ["init.overwrite=true", "features.rl=true"], {}, id="a feature that is not there"),
     pytest.param(nothing, ["extra.flags.nope=1"], {}, id="a flag that is not there"),
     pytest.param(nothing, ["data_presets=nope"], {}, id="a preset that is not there"),

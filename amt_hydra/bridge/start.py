@@ -13,7 +13,17 @@ from .hooks import Finder
 from .session import VARIABLE, Session, is_on
 
 _LONGEST_WAIT = 60  # seconds that a rank waits for rank 0 to move last.ckpt
-_CAPABILITIES = ("resume", "warmstart", "unpickle", "force_scratch", "last", "csv", "grad_finite", "detect_anomaly")
+_CAPABILITIES = (
+    "resume",
+    "warmstart",
+    "unpickle",
+    "force_scratch",
+    "last",
+    "csv",
+    "grad_finite",
+    "detect_anomaly",
+    "seed",
+)
 
 
 def main() -> None:
@@ -68,7 +78,8 @@ def _run(session: Session) -> None:
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=session.train, __builtins__=builtins, __spec__=None, __loader__=None)
     sys.modules["__main__"] = module
-    sys.path[0] = os.path.dirname(session.train)
+    if sys.path and os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):  # not under python -P
+        sys.path[0] = os.path.dirname(session.train)
     try:
         exec(code, module.__dict__)
     except SystemExit as end:

@@ -18,7 +18,7 @@ _OF_FIT = ("resume", "warmstart", "last", "grad_finite")
 
 def hook(session: Session, finder: Finder) -> None:
     """Patch whichever of the two packages train.py imports."""
-    if any(session.arguments(name) is not None for name in (*_OF_FIT, "detect_anomaly")):
+    if any(session.arguments(name) is not None for name in (*_OF_FIT, "detect_anomaly", "seed")):
         for name in PACKAGES:
             finder.after.setdefault(name, []).append(functools.partial(_patch, session))
 
@@ -27,6 +27,10 @@ def _patch(session: Session, package: Any) -> None:
     trainer: Any = getattr(package, "Trainer", None)
     if trainer is None or "ckpt_path" not in inspect.signature(trainer.fit).parameters:
         session.refuse("%s has no Trainer.fit(ckpt_path=…): it cannot be patched" % package.__name__)
+    seed = session.arguments("seed")
+    if seed is not None and "seed" in session.pending:
+        package.seed_everything(seed["seed"], workers=True)  # now: before train.py makes a model or a sampler
+        session.done("seed", "seed_everything(%d, workers=True)" % seed["seed"])
     trainer.fit = _fit(session, package, trainer.fit)
     if session.arguments("detect_anomaly") is not None:
         session.pending.discard("detect_anomaly")

@@ -32,7 +32,7 @@ class PresetTrains(Check):
             return
         ways = _sound(subject, name)
         at = f"data_presets={name} ({preset.place})"
-        faults = _faults(preset, name, presets, counts_vocabulary=not subject.flag_value("eval_program_vocab"))
+        faults = preset_faults(preset, name, presets, counts_vocabulary=not subject.flag_value("eval_program_vocab"))
         for fault, way in faults:
             yield self.error(f"{at} {fault}", *([way] if way else []), *ways)
         if not faults and not _validated(name, presets):
@@ -108,7 +108,7 @@ def _epoch(subject: Subject) -> int | None:
     return -(-(samples // local) // _ranks(subject))  # the distributed sampler rounds up
 
 
-def _faults(
+def preset_faults(
     preset: Preset, name: str, presets: Mapping[str, Preset], *, counts_vocabulary: bool = True
 ) -> list[tuple[str, str]]:
     """What keeps a preset from being trained on, in words that follow its name, and the line to edit."""
@@ -140,6 +140,6 @@ def _validated(name: str, presets: Mapping[str, Preset]) -> bool:
 def _sound(subject: Subject, name: str) -> list[str]:
     """The command with a preset that can be trained on and validated."""
     presets = subject.repository.presets
-    sound = [key for key, entry in presets.items() if not _faults(entry, key, presets) and _validated(key, presets)]
+    sound = [key for key, entry in presets.items() if not preset_faults(entry, key, presets) and _validated(key, presets)]
     other = closest(name, sound, subject.decision("data_presets.name").own)
     return [f"one that trains: {subject.typed.changed(f'data_presets={other}')}"] if other else []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from amt_hydra.repository.facts import Broken, Place
 from amt_hydra.repository.flow import Flow, Origin, under
-from amt_hydra.repository.surely import Surely, inside
+from amt_hydra.repository.surely import Surely
 from amt_hydra.repository.units import ModuleUnits, Unit
 
 _PLAIN_BASES = frozenset({"object", "ABC", "abc.ABC", "Module", "nn.Module", "torch.nn.Module"})
@@ -22,18 +22,18 @@ def find_broken(flow: Flow) -> tuple[Broken, ...]:
     nothing = _Nothing(flow, surely)
     found: dict[str, Broken] = {}
     for unit in surely.units:
-        for use, owner in _uses(unit):
-            text = ast.unparse(use.func if isinstance(use, ast.Call) else use)
-            if text not in found:
-                none = nothing.place(owner, unit)
-                if none is not None and surely.runs(use, unit) and not _is_tested(ast.unparse(owner), unit):
+        for use, owner in _uses(surely.inside(unit)):
+            none = nothing.place(owner, unit)
+            if none is not None:
+                text = ast.unparse(use.func if isinstance(use, ast.Call) else use)
+                if text not in found and surely.runs(use, unit) and not _is_tested(ast.unparse(owner), unit):
                     found[text] = Broken(text, none, Place(unit.module.source.path, use.lineno))
     return tuple(found.values())
 
 
-def _uses(unit: Unit) -> Iterator[tuple[ast.Attribute | ast.Subscript | ast.Call, ast.expr]]:
+def _uses(nodes: list[ast.AST]) -> Iterator[tuple[ast.Attribute | ast.Subscript | ast.Call, ast.expr]]:
     """Yield (use, what is used) for every attribute, item and call of a name, of self.<x> and of <name>["key"]."""
-    for node in inside(unit):
+    for node in nodes:
         match node:
             case ast.Attribute(value=owner, ctx=ast.Load()) | ast.Subscript(value=owner, ctx=ast.Load()):
                 pass
@@ -98,11 +98,12 @@ class _Nothing:
         origins = self.flow.named(name, scope)
         if origins is None or not self._may(name, scope):
             return None
-        stored = [n for n in inside(scope) if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)]
-        if len(stored) != len(origins) or _is_set_elsewhere(name, scope, self.flow):
-            return None
         places = [self._value(node, unit) for node, unit in origins]
-        return places[0] if all(places) else None
+        if not all(places):
+            return None
+        names = (n for n in self.surely.inside(scope) if isinstance(n, ast.Name) and n.id == name)
+        stored = sum(not isinstance(n.ctx, ast.Load) for n in names)
+        return places[0] if stored == len(origins) and not _is_set_elsewhere(name, scope, self.flow) else None
 
     def _value(self, node: ast.expr, unit: Unit) -> Place | None:
         """Return the None that an expression is."""
@@ -167,5 +168,7 @@ def _is_set_elsewhere(name: str, scope: Unit, flow: Flow) -> bool:
     if scope is not scope.module.top:
         return False
     module: ModuleUnits = scope.module
-    written = re.compile(rb"\b" + module.source.path.stem.encode() + rb"\." + name.encode() + rb"[ \t]*=(?!=)|globals\(\)")
+    written = re.compile(
+        rb"\b" + module.source.path.stem.encode() + rb"\." + name.encode() + rb"[ \t]*=(?!=)|globals\(\)"
+    )
     return any(written.search(source.data) for source in flow.files)

@@ -38,6 +38,8 @@ class FlagReader:
         """False once there may be flags that nobody can name."""
         self.undefined: dict[str, Place] = {}
         """What is read of the parsed arguments and defined nowhere, with the first place."""
+        self.opaque = False
+        """The parsed arguments go where not every read is seen."""
         self._done: set[Unit] = set()
 
     def read(self) -> tuple[Flag, ...]:
@@ -47,6 +49,7 @@ class FlagReader:
             self._unit(unit)
         reads = find_reads(self.trace)
         self.undefined = self._undefined(reads)
+        self.opaque = reads.opaque
         return tuple(replace(flag, reads=_reads_of(flag, reads)) for flag in self.flags)
 
     def _unit(self, unit: Unit) -> None:

@@ -171,5 +171,3 @@ def under(node: ast.Dict | ast.Call, key: str) -> Iterator[ast.expr]:
 
 def _is_text(node: ast.expr, text: str) -> bool:
     return isinstance(node, ast.Constant) and node.value == text
-
-

@@ -49,9 +49,7 @@ def _falls(node: ast.If | ast.IfExp, module: ModuleUnits, flow: Flow, labels: La
             yield line
 
 
-def _tests(
-    test: ast.expr, node: ast.AST, module: ModuleUnits, flow: Flow
-) -> Iterator[tuple[ast.expr, bool]]:
+def _tests(test: ast.expr, node: ast.AST, module: ModuleUnits, flow: Flow) -> Iterator[tuple[ast.expr, bool]]:
     """Yield the tests of a choice, also those that a name stands for."""
     yield from exists_tests(test)
     negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)

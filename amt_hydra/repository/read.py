@@ -31,6 +31,7 @@ def _read(root: Path, layout: Layout) -> Repository:
     from amt_hydra.repository.fits import find_resumes
     from amt_hydra.repository.flags import FlagReader
     from amt_hydra.repository.flow import Flow
+    from amt_hydra.repository.lost import mark_lost
     from amt_hydra.repository.metrics import Metrics, find_strings
     from amt_hydra.repository.namespaces import Namespaces
     from amt_hydra.repository.presets import PRESET_MARK, find_presets, unread_presets
@@ -64,7 +65,7 @@ def _read(root: Path, layout: Layout) -> Repository:
         train=train,
         config_file=config_file,
         presets_file=presets_file,
-        flags=flags,
+        flags=flags if reader.opaque else mark_lost(flow, flags),
         config=config_values(config) if config else {},
         presets=find_presets(presets) if presets else {},
         switches=switches,

@@ -28,7 +28,9 @@ def find_start(flow: Flow) -> Start:
         taken |= labels.of(value, unit)  # type: ignore[arg-type] # one of three
     precedence = "unknown"
     if {LAST, INIT} <= taken:
-        precedence = Precedence(flow, labels).find(list(dict.fromkeys(u for u in (*(u for _, u, _ in calls), *(u for _, u in fits)))))
+        precedence = Precedence(flow, labels).find(
+            list(dict.fromkeys(u for u in (*(u for _, u, _ in calls), *(u for _, u in fits))))
+        )
     return Start(loads, find_falls(flow, labels), precedence)  # type: ignore[arg-type] # one of three
 
 

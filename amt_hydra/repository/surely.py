@@ -2,16 +2,16 @@
 
 import ast
 import re
-from collections.abc import Iterator
 
 from amt_hydra.repository.flow import Flow
+from amt_hydra.repository.source import Source, children
 from amt_hydra.repository.trace import called
 from amt_hydra.repository.units import Unit
 
 # Conditions that hold in one process of every run.
 _RANK = re.compile(r"rank\s*==\s*0|is_global_zero|is_main_process|is_world_process_zero|__name__ == '__main__'")
 _EXITS = frozenset({"exit", "_exit", "quit"})
-_SETS_NONE = re.compile(rb"^[ \t]*([A-Za-z_][\w.]*)[ \t]*=[ \t]*None\b", re.MULTILINE)
+_SETS_NONE = re.compile(rb"^[ \t]*([A-Za-z_][\w.]*)[ \t]*=[ \t]*None[ \t]*(?:#[^\n]*)?$", re.MULTILINE)
 
 
 class Surely:
@@ -19,11 +19,18 @@ class Surely:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
+        self._inside: dict[Unit, list[ast.AST]] = {}
+        self._sets_none: dict[Source, bool] = {}
         self.units: list[Unit] = [flow.trace.train.top]
         for unit in self.units:  # it grows as it is gone through
             for call in unit.calls:
                 targets = self.targets(call, unit)
-                if len(targets) == 1 and targets[0] not in self.units and _is_plain(targets[0]) and self.runs(call, unit):
+                if (
+                    len(targets) == 1
+                    and targets[0] not in self.units
+                    and self._is_plain(targets[0])
+                    and self.runs(call, unit)
+                ):
                     self.units.append(targets[0])
 
     def targets(self, call: ast.Call, unit: Unit) -> list[Unit]:
@@ -35,16 +42,37 @@ class Surely:
             paths = (self.flow.trace.sources.resolve(unit.module.source.path, name, level) for name in names)
             path = next((p for p in paths if p is not None), None)
             source = self.flow.trace.sources.load(path) if path is not None else None
-            if source is None or (path not in self.flow.trace.modules and not _may_matter(source.data)):
+            if source is None or not self._may_matter(source):
                 return []
         elif isinstance(call.func, ast.Attribute) and root not in ("self", "cls"):
             return []  # a method of something: which one it is, is not known
         return list(self.flow.targets(call, unit))
 
+    def _may_matter(self, source: Source) -> bool:
+        if source not in self._sets_none:
+            self._sets_none[source] = _sets_none(source.data)
+        return self._sets_none[source]
+
+    def _is_plain(self, unit: Unit) -> bool:
+        """Whether calling a function runs it: no generator, no coroutine, nothing wrapped."""
+        node = unit.node
+        if not isinstance(node, ast.FunctionDef) or node.decorator_list:
+            return False
+        return not any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in self.inside(unit))
+
+    def inside(self, unit: Unit) -> list[ast.AST]:
+        """Return the nodes of a unit, those of the functions within it left out."""
+        if unit not in self._inside:
+            nodes: list[ast.AST] = [unit.node]
+            for node in nodes:  # it grows as it is gone through
+                nodes += [n for n in children(node) if not isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)]
+            self._inside[unit] = nodes
+        return self._inside[unit]
+
     def runs(self, node: ast.AST, unit: Unit) -> bool:
         """Whether a node of a unit is run under no condition, and nothing may leave the unit before it."""
         line = getattr(node, "lineno", 0)
-        if any(_is_exit(other) and getattr(other, "lineno", 0) < line for other in inside(unit)):
+        if any(_is_exit(other) and getattr(other, "lineno", 0) < line for other in self.inside(unit)):
             return False
         parents = unit.module.source.parents
         while node is not unit.node:
@@ -52,16 +80,6 @@ class Surely:
             if node is not unit.node and not _always(node, inner):
                 return False
         return True
-
-
-def inside(unit: Unit) -> Iterator[ast.AST]:
-    """Yield the nodes of a unit, those of the functions within it left out."""
-    queue: list[ast.AST] = [unit.node]
-    for node in queue:
-        yield node
-        for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-                queue.append(child)
 
 
 def _always(node: ast.AST, inner: ast.AST) -> bool:
@@ -83,24 +101,15 @@ def _always(node: ast.AST, inner: ast.AST) -> bool:
     return True
 
 
-def _is_plain(unit: Unit) -> bool:
-    """Whether calling a function runs it: no generator, no coroutine, nothing wrapped."""
-    node = unit.node
-    if not isinstance(node, ast.FunctionDef) or node.decorator_list:
-        return False
-    return not any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in inside(unit))
-
-
 def _is_exit(node: ast.AST) -> bool:
     return isinstance(node, ast.Return) or (isinstance(node, ast.Call) and called(node) in _EXITS)
 
 
-def _may_matter(data: bytes) -> bool:
+def _sets_none(data: bytes) -> bool:
     """Whether a file sets a name to None, never to anything else, and uses it."""
     for name in {match.rpartition(b".")[2] for match in _SETS_NONE.findall(data)}:
-        word = rb"\b" + re.escape(name)
-        written = len(re.findall(word + rb"[ \t]*(?::[^=\n]*)?=(?!=)", data))
-        none = len(re.findall(word + rb"[ \t]*=[ \t]*None\b", data))
-        if written == none and re.search(word + rb"[.\[(]|return\b[^\n]*" + word, data):
+        word = rb"(?<!\w)" + re.escape(name)
+        values = re.findall(rb"^[^#\n]*" + word + rb"[ \t]*=(?!=)[ \t]*(\w*)", data, re.MULTILINE)
+        if set(values) == {b"None"} and re.search(word + rb"[.\[(]|return\b.*" + word, data):
             return True
     return False
