@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 
 $(OLDEST)/.ready: $(READY) constraints-lowest.txt
 	$(BIN)/pip install --quiet --no-deps --upgrade --target $(OLDEST) \
-		$$(grep -E '^((pytorch-)?lightning|setuptools)==' constraints-lowest.txt)
+		$$(grep -E '^((pytorch-)?lightning=|setuptools)' constraints-lowest.txt)
 	@touch $@
 
 train: $(READY) ## train the bundled melody transcriber, from scratch

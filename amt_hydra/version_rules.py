@@ -24,8 +24,6 @@ PLAIN_VALUES_FROM = (2, 6)
 LOADS_ALL_FROM, LOADS_ALL_UNTIL = (2, 4), (2, 6)
 """Lightning's own load, for fit(ckpt_path=…), says weights_only=False: _load of lightning_fabric/utilities/cloud_io.py
 in 2.4.0, 2.5.0 and 2.5.6. 2.3.3 says nothing, and 2.6.0 says None: torch's default then counts."""
-FIT_WEIGHTS_ONLY_FROM = (2, 6)
-"""Trainer.fit takes weights_only: trainer/trainer.py in 2.6.0; 2.5.6 has no such parameter."""
 MIXED_FROM = (2, 0)
 """"bf16-mixed" and "16-mixed": _PRECISION_INPUT_STR of lightning_fabric/plugins/precision/precision.py in 2.0.9; 1.9.5
 knows "64", "32", "16" and "bf16" only."""
@@ -73,11 +71,6 @@ def fit_refuses(versions: Versions, imported: Sequence[str]) -> bool | None:
     if found is not None and LOADS_ALL_FROM <= found[1] < LOADS_ALL_UNTIL:
         return False
     return torch_refuses(versions)
-
-
-def fit_takes_weights_only(number: Release) -> bool:
-    """Whether Trainer.fit has the parameter."""
-    return number >= FIT_WEIGHTS_ONLY_FROM
 
 
 def old_precision(number: Release, precision: object) -> str | None:

@@ -47,9 +47,6 @@ class Versions:
     """Whether what is not in `packages` is not installed."""
 
 
-UNREAD = Versions(None, {}, "not read")
-
-
 @dataclass(frozen=True, slots=True)
 class _Environment:
     """Where one interpreter looks for packages."""

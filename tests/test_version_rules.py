@@ -75,12 +75,6 @@ def test_c26_fit_refuses_them_where_lightning_leaves_it_to_torch(lightning: str,
     assert rules.fit_refuses(having(torch="2.5.1", lightning=lightning), ("lightning",)) is False
 
 
-def test_fit_takes_weights_only_from_2_6_on() -> None:
-    assert "weights_only" in inspect.signature(Trainer.fit).parameters  # of 2.6.6, which is installed
-    assert rules.fit_takes_weights_only((2, 6, 0))
-    assert not rules.fit_takes_weights_only((2, 5, 6))
-
-
 def test_a_lightning_before_2_0_spells_precisions_without_their_kind() -> None:
     assert rules.old_precision((1, 9, 5), "bf16-mixed") == "bf16"
     assert rules.old_precision((1, 9, 5), "bf16") is None

@@ -17,7 +17,7 @@ from amt_hydra.refusals import Ways
 from amt_hydra.repository.facts import Computed, Repository
 from amt_hydra.runstate import RunState
 from amt_hydra.settings import Settings
-from amt_hydra.versions import UNREAD, Versions
+from amt_hydra.versions import Versions
 
 if TYPE_CHECKING:
     from amt_hydra.launch.lock_content import Holder
@@ -62,7 +62,7 @@ class Subject:
     free: dict[Path, int]
     """Bytes free, per folder that is written to."""
     python: Path
-    versions: Versions = UNREAD
+    versions: Versions
     """What is installed for that interpreter."""
 
     def decision(self, key: str) -> Decision:

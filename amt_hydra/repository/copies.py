@@ -1,6 +1,7 @@
 """Flags that set a copy of a configuration whose original is what is read."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,12 @@ from amt_hydra.repository.units import ModuleUnits, Unit
 
 Original = tuple[Path, str]
 """A module's file, and the name of the dictionary in it."""
+Copy = tuple[Original, Place]
+"""What was copied, and where."""
 Chain = tuple[ast.expr, tuple[str | None, ...]]
+_OWNER = re.compile(rb"(?<![\w.])([A-Za-z_][\w.]*)(?:\[|\.get\()$")
+_INNER = re.compile(rb"\](?:\[[\"']\w+[\"']\])*")
+_KEY = re.compile(rb"\w+")
 
 
 class Copies:
@@ -21,16 +27,19 @@ class Copies:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
+        self._known: dict[tuple[str, Unit], Copy | None] = {}
         self._chains: dict[tuple[Source, str], list[tuple[ast.expr, Chain, Unit]]] = {}
 
     def why(self, sinks: tuple[Sink, ...]) -> str:
         """Say that all that a flag sets is a copy's, where the same keys are read of the original, or ""."""
         words = ""
         for sink in sinks:
-            copy = self._copied(sink.root, sink.unit, set())
+            copy = self._copied(sink.root, sink.unit)
             if copy is None or sink.keys[0] is None:
                 return ""
             original, place = copy
+            if not self._may_read(sink, original):
+                return ""
             reads = list(self._reads(sink, original))
             if None in reads or not any(of_original for of_original, _ in filter(None, reads)):
                 return ""
@@ -43,27 +52,34 @@ class Copies:
                 )
         return words
 
-    def _copied(self, node: ast.expr, unit: Unit, seen: set[tuple[int, Unit]]) -> tuple[Original, Place] | None:
+    def _copied(self, root: ast.expr, unit: Unit) -> Copy | None:
         """Return the original that an expression is a deep copy of, and where it was made; None where it may be else."""
+        key = (ast.unparse(root), unit)
+        if key not in self._known:
+            copies = set(self._found(root, unit, set()))
+            self._known[key] = copies.pop() if len(copies) == 1 else None
+        return self._known[key]
+
+    def _found(self, node: ast.expr, unit: Unit, seen: set[tuple[int, Unit]]) -> Iterator[Copy | None]:
         if (id(node), unit) in seen:
-            return None
+            return
         seen.add((id(node), unit))
+        origins = None
         match node:
             case ast.Call(args=[original]) if called(node) == "deepcopy":
                 found = self._original(original, unit)
-                return (found, self.flow.trace.place(unit, node)) if found is not None else None
+                yield (found, self.flow.trace.place(unit, node)) if found is not None else None
+                return
             case ast.Name(id=name):
                 origins = self.flow.named(name, unit)
             case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=int(index))):
                 origins = self.flow.item(call, index, unit)
             case ast.Call():
                 origins = self.flow.returned(node, unit)
-            case _:
-                return None
-        open_origins = [(n, u) for n, u in origins or () if (id(n), u) not in seen]
-        copies = {self._copied(n, u, seen) for n, u in open_origins}
-        copies.discard(None) if origins and len(open_origins) < len(origins) else None
-        return copies.pop() if len(copies) == 1 else None
+        for origin in origins or ():
+            yield from self._found(*origin, seen)
+        if not origins:
+            yield None
 
     def _original(self, node: ast.expr, unit: Unit) -> Original | None:
         """Return the module and the name that an expression is imported as."""
@@ -79,13 +95,26 @@ class Copies:
         found = sources.resolve(path, module, level)
         return (found, attribute) if found is not None and attribute is not None else None
 
+    def _may_read(self, sink: Sink, original: Original) -> bool:
+        """Whether a file's text imports the original and takes an item of a name by the first key: few are parsed."""
+        name, key = original[1].encode(), str(sink.keys[0]).encode()
+        return any(
+            name in source.data and original[0].stem.encode() in source.data and _takes(source.data, key, name)
+            for source in self.flow.files
+            if source.path not in (sink.place.file, original[0])
+        )
+
     def _reads(self, sink: Sink, original: Original) -> Iterator[tuple[bool, Place] | None]:
         """Yield (whether of the original, where) for every read of a sink's key; None where the original is written."""
         for source in self.flow.files:
             if source.path == original[0]:
                 continue
+            owned = _owned(source.data, str(sink.keys[0]).encode())
+            if all(owner.startswith(b"self.") for owner, _ in owned):  # no name of a module: need not be parsed
+                yield from ((False, Place(source.path, 0)) for _, keys in owned if _fits(keys, sink))
+                continue
             for node, (base, keys), unit in self._in(source, str(sink.keys[0])):
-                if any(a is not None and b is not None and a != b for a, b in zip(keys, sink.keys, strict=False)):
+                if not _fits(keys, sink):
                     continue
                 own = self._original(base, unit)
                 hidden = isinstance(base, ast.Name) and next(unit.scopes(base.id), unit.module.top) is not unit.module.top
@@ -106,6 +135,36 @@ class Copies:
                     found = [(n, c, self.flow.unit_of(n, module)) for n, c in _chains(module) if c[1][0] == first]
             self._chains[source, first] = found
         return self._chains[source, first]
+
+
+def _fits(keys: tuple[str | None, ...], sink: Sink) -> bool:
+    """Whether keys may lead to a sink's, or to a dictionary around it."""
+    return not any(a is not None and b is not None and a != b for a, b in zip(keys, sink.keys, strict=False))
+
+
+def _owned(data: bytes, key: bytes) -> list[tuple[bytes, tuple[str | None, ...]]]:
+    """Return what a text takes by a key: (the expression before it, the keys, as far as they are plain)."""
+    found: list[tuple[bytes, tuple[str | None, ...]]] = []
+    for quote in (b'"', b"'"):
+        quoted = quote + key + quote
+        at = data.find(quoted)
+        while at >= 0:
+            before = data[max(at - 80, 0) : at]
+            if before.endswith((b"[", b"get(")):
+                owner = _OWNER.search(before)
+                inner = _INNER.match(data, at + len(quoted))
+                plain = _KEY.findall(inner[0]) if inner is not None else []
+                found.append((owner[1] if owner is not None else b"", (key.decode(), *(k.decode() for k in plain))))
+            at = data.find(quoted, at + 1)
+    return found
+
+
+def _takes(data: bytes, key: bytes, name: bytes) -> bool:
+    """Whether a text takes an item of a name by a key, and imports a name, or takes it of a module."""
+    if all(owner.startswith(b"self.") for owner, _ in _owned(data, key)):
+        return False
+    word = rb"\b" + name + rb"\b"
+    return re.search(rb"import\b[^\n(]*" + word + rb"|import\s*\([^)]*" + word + rb"|\." + word, data) is not None
 
 
 def _chains(module: ModuleUnits) -> Iterator[tuple[ast.expr, Chain]]:

@@ -51,7 +51,7 @@ class Effects:
             outer = parents.get(inner)
             match outer:
                 case ast.Call():
-                    if called(outer) in _SAYS:
+                    if called(outer) in _SAYS or isinstance(parents.get(outer), ast.Raise):
                         return
                     if not self._is_pure(outer, inner):
                         raise OtherEffectError

@@ -21,11 +21,11 @@ class Flow:
         self.files = files
         self._units: dict[ModuleUnits, dict[ast.AST, Unit]] = {}
 
-    def modules(self, text: str) -> Iterator[ModuleUnits]:
-        """Yield the modules whose source holds a text."""
-        wanted = text.encode()
+    def modules(self, *texts: str) -> Iterator[ModuleUnits]:
+        """Yield the modules whose source holds one of some texts."""
+        wanted = [text.encode() for text in texts]
         for source in self.files:
-            if wanted in source.data:
+            if any(text in source.data for text in wanted):
                 with suppress(KeyError):
                     yield self.trace.module(source.path)
 
@@ -97,7 +97,7 @@ class Flow:
     def targets(self, call: ast.Call, unit: Unit) -> Sequence[Unit]:
         """Return the repository's own functions that a call may run; a foreign module's are not looked for."""
         if isinstance(call.func, ast.Attribute):
-            root = ast.unparse(call.func.value).split(".")[0].split("[")[0].split("(")[0]
+            root = root_of(call.func)
             foreign = root in unit.module.imports and self.trace.imported(unit.module, root, carrying=True)[0] is None
             if foreign or call.func.attr in _OF_BUILTINS:
                 return []
@@ -158,6 +158,13 @@ def _around(unit: Unit) -> Iterator[Unit]:
     while here is not None:
         yield here
         here = here.parent
+
+
+def root_of(node: ast.expr) -> str:
+    """Return the name that an expression begins with: "a" of a.b["c"](); "" where it begins with something else."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def under(node: ast.Dict | ast.Call, key: str) -> Iterator[ast.expr]:

@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from amt_hydra.repository.flow import Flow
 from amt_hydra.repository.source import Source
 from amt_hydra.repository.trace import ADD, ARGS, called
-from amt_hydra.repository.units import ModuleUnits
 
 _SAYS = frozenset({"print", "warn", "warning", "info", "debug", "error", "ValueError", "KeyError", "format"})
 # What transformers does with fields of a configuration that a repository's own classes do not mention.
 _FOREIGN = frozenset(
     {"tie_word_embeddings", "use_cache", "torch_dtype", "dtype", "is_encoder_decoder", "is_decoder", "return_dict"}
 ) | frozenset({"output_attentions", "output_hidden_states", "attn_implementation", "chunk_size_feed_forward"})
-_COMPUTED = re.compile(rb"""(?:\[|\.get\(|getattr\([^,\n]*,)[ \t]*[fF](["'])([^"'\n]*)\1""")
+_SIGNATURE = re.compile(rb"def \w+\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
+_PARAMETER = re.compile(rb"(?:^|,)\s*(\w+)")
+_COMPUTED = re.compile(rb"""(?:[^\n]{0,60}?,[ \t]*)?[fF](["'])([^"'\n]*)\1""")
+_TAKES = (b"[f", b"[F", b"get(f", b"get(F", b"getattr(")
 
 
 class Keys:
@@ -30,26 +32,34 @@ class Keys:
         last = set(flow.trace.modules)
         self.files = sorted(flow.files, key=lambda source: source.path in last)
         self._computed: list[re.Pattern[str]] | None = None
+        self._named: set[bytes] | None = None
 
     def is_read(self, key: str) -> bool:
         """Whether a key may be read anywhere."""
-        if key in _FOREIGN or any(pattern.fullmatch(key) for pattern in self._patterns()):
+        text = key.encode()
+        if key in _FOREIGN or text in self._parameters() or any(p.fullmatch(key) for p in self._patterns()):
             return True
-        word = re.compile(rb"(?<!\w)" + re.escape(key.encode()) + rb"(?!\w)")
         unsure = []
         for source in self.files:
-            if key.encode() in source.data:
-                contexts = [_context(source.data, at.start(), at.end()) for at in word.finditer(source.data)]
+            if text in source.data:
+                contexts = set(_contexts(source.data, text))
                 if True in contexts:
                     return True
                 if None in contexts:
                     unsure.append(source)
         return any(self._reads(key, source) for source in unsure)
 
+    def _parameters(self) -> set[bytes]:
+        """Return the names of parameters, as far as they are found in the text: keys spread as keywords go there."""
+        if self._named is None:
+            signatures = (found for source in self.files for found in _SIGNATURE.findall(source.data))
+            self._named = {name for signature in signatures for name in _PARAMETER.findall(signature)}
+        return self._named
+
     def _patterns(self) -> list[re.Pattern[str]]:
         """Return what f-strings that are keys may spell: cfg[f"train_{name}"]."""
         if self._computed is None:
-            texts = {found[1] for source in self.files for found in _COMPUTED.findall(source.data)}
+            texts = {text for source in self.files for text in _computed(source.data)}
             parts = [re.split(r"\{[^{}]*\}", text.decode("utf-8", "replace")) for text in texts]
             self._computed = [re.compile(".*".join(map(re.escape, part)), re.DOTALL) for part in parts]
         return self._computed
@@ -57,36 +67,35 @@ class Keys:
     def _reads(self, key: str, source: Source) -> bool:
         if self.flow.trace.sources.parsed(source.path) is None:
             return True  # it dies, or its syntax is newer than ours
-        module = self.flow.trace.module(source.path)
         return (
             any(argument.arg == key for argument in source.nodes(ast.arg))
-            or any(self._is_attribute_read(node, module) for node in source.nodes(ast.Attribute) if node.attr == key)
-            or any(self._is_text_read(node, module) for node in source.nodes(ast.Constant) if node.value == key)
+            or any(self._is_attribute_read(node, source) for node in source.nodes(ast.Attribute) if node.attr == key)
+            or any(self._is_text_read(node, source) for node in source.nodes(ast.Constant) if node.value == key)
             or any(_is_field(node, source) for node in source.nodes(ast.Name) if node.id == key)
         )
 
-    def _is_attribute_read(self, node: ast.Attribute, module: ModuleUnits) -> bool:
+    def _is_attribute_read(self, node: ast.Attribute, source: Source) -> bool:
         """Whether object.key reads a configuration: not what the object's own class sets, nor a foreign module's."""
         if not isinstance(node.ctx, ast.Load):
             return False
         if isinstance(node.value, ast.Name):
-            name, unit = node.value.id, self.flow.unit_of(node, module)
-            if self.flow.trace.kind(node.value, unit) == ARGS:
-                return False
+            name = node.value.id
             if name == "self":
-                return not _sets(node.attr, node, module.source)
+                return not _sets(node.attr, node, source)
+            module = self.flow.trace.module(source.path)
+            if self.flow.trace.kind(node.value, self.flow.unit_of(node, module)) == ARGS:
+                return False
             if name in module.imports:
                 return self.flow.trace.imported(module, name, carrying=True)[0] is not None
         return True
 
-    def _is_text_read(self, node: ast.Constant, module: ModuleUnits) -> bool:
-        source = module.source
+    def _is_text_read(self, node: ast.Constant, source: Source) -> bool:
         parent = source.parents.get(node)
         match parent:
             case ast.Subscript(slice=index, ctx=context) if index is node:
                 return not isinstance(context, ast.Store) or isinstance(source.parents.get(parent), ast.AugAssign)
             case ast.Call():
-                unit = self.flow.unit_of(node, module)
+                unit = self.flow.unit_of(node, self.flow.trace.module(source.path))
                 return called(parent) not in _SAYS and self.flow.trace.kind(parent.func, unit) != ADD
             case ast.Compare(left=left, ops=[*ops]):
                 membership = any(isinstance(op, ast.In | ast.NotIn) for op in ops)
@@ -102,17 +111,49 @@ class Keys:
         return True
 
 
+def _computed(data: bytes) -> Iterator[bytes]:
+    """Yield the f-strings by which items and attributes are taken."""
+    for word in _TAKES:
+        at = data.find(word)
+        while at >= 0:
+            match = _COMPUTED.match(data, at + len(word.rstrip(b"fF")))
+            if match is not None:
+                yield match[2]
+            at = data.find(word, at + 1)
+
+
+def _contexts(data: bytes, key: bytes) -> Iterator[bool | None]:
+    """Judge each occurrence by what stands beside it: a read, none, or None where it takes a parse to tell."""
+    start = data.find(key)
+    while start >= 0:
+        end = start + len(key)
+        if not _is_word(data[start - 1 : start]) and not _is_word(data[end : end + 1]):
+            yield _context(data, start, end)
+        start = data.find(key, end)
+
+
+def _is_word(character: bytes) -> bool:
+    return character.isalnum() or character == b"_"
+
+
 def _context(data: bytes, start: int, end: int) -> bool | None:
-    """Judge an occurrence by what stands beside it: a read, none, or None where it takes a parse to tell."""
     before, after = data[max(start - 8, 0) : start], data[end : end + 4]
+    line = data[data.rfind(b"\n", 0, start) + 1 : start]
+    if b"#" in line:
+        return False if line.lstrip().startswith(b"#") else None
     if before.endswith((b'["', b"['")) and after[1:2] == b"]":
         return True if not after[2:].lstrip().startswith((b"=", b"\n")) else None
-    if before.endswith((b'get("', b"get('", b'pop("', b"pop('")):
+    if before.endswith((b'get("', b"get('", b'pop("', b"pop('", b"config.", b"cfg.", b"conf.")):
         return True
-    if before.endswith(b"args."):
-        return False
-    line = data[data.rfind(b"\n", 0, start) + 1 : start]
-    return False if line.lstrip().startswith(b"#") else None
+    if before.endswith(b"self."):
+        return False if _class_sets(data, start, data[start:end]) else None
+    return False if before.endswith(b"args.") else None
+
+
+def _class_sets(data: bytes, at: int, key: bytes) -> bool:
+    """Whether the class in whose text a place is sets self.key."""
+    begin, end = data.rfind(b"\nclass ", 0, at), data.find(b"\nclass ", at)
+    return begin >= 0 and re.search(rb"self\." + key + rb"[ \t]*(?::[^=\n]*)?=(?!=)", data[begin:end]) is not None
 
 
 def _sets(attr: str, node: ast.AST, source: Source) -> bool:

@@ -12,19 +12,19 @@ from amt_hydra.repository.effects import Effects, OtherEffectError, Sink, reads_
 from amt_hydra.repository.facts import Flag
 from amt_hydra.repository.flow import Flow
 from amt_hydra.repository.keys import Keys
-from amt_hydra.repository.spread import goes_out
+from amt_hydra.repository.spread import Spreads, goes_out
 from amt_hydra.repository.units import Unit
 
 
 def mark_lost(flow: Flow, flags: Sequence[Flag]) -> tuple[Flag, ...]:
     """Say of each flag why it has no effect, where that is certain."""
-    reads, keys, copies = reads_of(flow), Keys(flow), Copies(flow)
+    reads, spreads, keys, copies = reads_of(flow), Spreads(flow), Keys(flow), Copies(flow)
     found = []
     for flag in flags:
         nodes = reads.get(flag.dest, [])
         places = {flow.trace.place(unit, node) for node, unit in nodes}
         sinks = _sinks(flow, nodes) if flag.reads and places == set(flag.reads) else ()
-        found.append(replace(flag, lost=_unread(flow, keys, sinks) or copies.why(sinks)) if sinks else flag)
+        found.append(replace(flag, lost=_unread(flow, spreads, keys, sinks) or copies.why(sinks)) if sinks else flag)
     return tuple(found)
 
 
@@ -38,9 +38,11 @@ def _sinks(flow: Flow, nodes: list[tuple[ast.expr, Unit]]) -> tuple[Sink, ...]:
     return tuple(effects.sinks)
 
 
-def _unread(flow: Flow, keys: Keys, sinks: tuple[Sink, ...]) -> str:
+def _unread(flow: Flow, spreads: Spreads, keys: Keys, sinks: tuple[Sink, ...]) -> str:
     """Say which key nothing reads, where that is all that a flag sets."""
-    if any(keys.is_read(str(sink.keys[-1])) or goes_out(sink, flow) for sink in sinks):
+    if any(spreads.hold(sink) or keys.is_read(str(sink.keys[-1])) for sink in sinks):
+        return ""
+    if any(goes_out(sink, flow) for sink in sinks):
         return ""
     words = [
         f"{'.'.join(key or '*' for key in sink.keys)} of {ast.unparse(sink.root)} "

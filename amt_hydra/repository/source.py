@@ -76,29 +76,44 @@ class _Index:
     def __init__(self, tree: ast.Module | None) -> None:
         self.kinds: dict[type[ast.AST], list[ast.AST]] = {}
         self.parents: dict[ast.AST, ast.AST] = {}
+        parents = self.parents
         queue: list[ast.AST] = [tree] if tree is not None else []
-        for node in queue:  # it grows as it is gone through
-            self.kinds.setdefault(type(node), []).append(node)
-            inner = children(node)
-            if inner:
-                queue += inner
-                self.parents.update(dict.fromkeys(inner, node))
+        for node in queue:  # it grows as it is gone through; written out, since this is a tenth of a read
+            kind = node.__class__
+            if kind in self.kinds:
+                self.kinds[kind].append(node)
+            else:
+                self.kinds[kind] = [node]
+            for name in fields(kind):
+                value = getattr(node, name, None)
+                if value.__class__ is list:
+                    for item in value:
+                        if isinstance(item, ast.AST):
+                            parents[item] = node
+                            queue.append(item)
+                elif isinstance(value, ast.AST):
+                    parents[value] = node
+                    queue.append(value)
 
 
 # Fields that hold no node, or one of the shared ones (Load, Add, Eq, …) that say nothing more.
 _BARE = frozenset(
     ("ctx", "op", "ops", "id", "attr", "arg", "name", "kind", "module", "level", "asname", "rest", "simple")
 )
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: (), ast.alias: ()}
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: (), ast.alias: (), ast.Name: ()}
+
+
+def fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """Return the fields of a kind of node that may hold nodes."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(name for name in kind._fields if name not in _BARE)
+    return _FIELDS[kind]
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """Return the nodes directly within one."""
-    fields = _FIELDS.get(type(node))
-    if fields is None:
-        fields = _FIELDS[type(node)] = tuple(name for name in node._fields if name not in _BARE)
     found: list[ast.AST] = []
-    for name in fields:
+    for name in fields(node.__class__):
         value = getattr(node, name, None)
         if type(value) is list:
             found += [item for item in value if isinstance(item, ast.AST)]
@@ -138,7 +153,7 @@ class Sources:
         self.problems: list[str] = []
         self._files: list[Path] | None = None
         self._loaded: dict[Path, Source | None] = {}
-        self._resolved: dict[tuple[Path, str, int], Path | None] = {}
+        self._resolved: dict[tuple[str, str, int], Path | None] = {}
         self._listed: dict[str, frozenset[str]] = {}
 
     def place(self, path: Path, line: int) -> str:
@@ -192,7 +207,7 @@ class Sources:
 
     def resolve(self, importer: Path, module: str, level: int) -> Path | None:
         """Return the file that an import means, or None where it is not the repository's own."""
-        key = (importer.parent, module, level)
+        key = (os.path.dirname(importer), module, level)  # noqa: PTH120 # Path is slow, often
         if key not in self._resolved:
             self._resolved[key] = self._resolve(importer, module, level)
         return self._resolved[key]

@@ -8,26 +8,38 @@ from amt_hydra.repository.flow import Flow
 from amt_hydra.repository.trace import called
 from amt_hydra.repository.units import Unit
 
+_SPREAD = re.compile(rb"\*\*[ \t]*([A-Za-z_][\w.]*(?:\[[^\]\n]*\])*)(?![\w\[.(])")
 _LOOKS = frozenset({"get", "keys", "pop", "setdefault", "update"})
 _SAYS = frozenset({"print", "warn", "warning", "info", "debug", "error", "len", "isinstance"})
 
 
 def goes_out(sink: Sink, flow: Flow) -> bool:
     """Follow the dictionaries around a sink's key from wherever the training takes them out of their own."""
-    root = re.escape(ast.unparse(sink.root))
-    as_keywords = re.compile(rf"\*\*[ \t]*(?:\w+\.)*\w*{root}\b(?![\[.(])".encode())
-    if any(as_keywords.search(source.data) for source in flow.files):
-        return True
     first = sink.keys[0]
     if len(sink.keys) == 1 or first is None:
         return len(sink.keys) > 1
     follower = _Follower(sink, flow)
     return any(
         follower.goes(node, 1, flow.unit_of(node, module))
-        for module in flow.modules(first)
+        for module in flow.modules(f'"{first}"', f"'{first}'")
         for node in module.source.nodes(ast.Subscript)
         if isinstance(node.slice, ast.Constant) and node.slice.value == first
     )
+
+
+class Spreads:
+    """What is written as **keywords in a training, found as text: **cfg, **self.cfg["encoder"]."""
+
+    def __init__(self, flow: Flow) -> None:
+        found = {text.decode("utf-8", "replace") for source in flow.files for text in _SPREAD.findall(source.data)}
+        self.chains = [(text.partition("[")[0], re.findall(r"\[([^\]]*)\]", text)) for text in found]
+
+    def hold(self, sink: Sink) -> bool:
+        """Whether a dictionary around a sink's key is among them, by its name or by its last key."""
+        root, key = ast.unparse(sink.root), sink.keys[-2] if len(sink.keys) > 1 else None
+        return any(
+            keys[-1].strip("\"'") == key if keys else base.rpartition(".")[2].endswith(root) for base, keys in self.chains
+        )
 
 
 class _Follower:

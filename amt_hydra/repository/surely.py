@@ -3,7 +3,7 @@
 import ast
 import re
 
-from amt_hydra.repository.flow import Flow
+from amt_hydra.repository.flow import Flow, root_of
 from amt_hydra.repository.source import Source, children
 from amt_hydra.repository.trace import called
 from amt_hydra.repository.units import Unit
@@ -11,7 +11,7 @@ from amt_hydra.repository.units import Unit
 # Conditions that hold in one process of every run.
 _RANK = re.compile(r"rank\s*==\s*0|is_global_zero|is_main_process|is_world_process_zero|__name__ == '__main__'")
 _EXITS = frozenset({"exit", "_exit", "quit"})
-_SETS_NONE = re.compile(rb"^[ \t]*([A-Za-z_][\w.]*)[ \t]*=[ \t]*None[ \t]*(?:#[^\n]*)?$", re.MULTILINE)
+_SETS_NONE = re.compile(rb"[ \t]*(?:self\.)?([A-Za-z_]\w*)[ \t]*=[ \t]*None[ \t]*(?:#.*)?\r?$")
 
 
 class Surely:
@@ -35,7 +35,7 @@ class Surely:
 
     def targets(self, call: ast.Call, unit: Unit) -> list[Unit]:
         """Return what a call runs, where that may matter: modules that set nothing to None are not opened."""
-        root = ast.unparse(call.func).split(".")[0]
+        root = root_of(call.func)
         if root in unit.module.imports:
             module, level, attribute = unit.module.imports[root]
             names = (f"{module}.{attribute}", module) if attribute else (module,)
@@ -107,9 +107,17 @@ def _is_exit(node: ast.AST) -> bool:
 
 def _sets_none(data: bytes) -> bool:
     """Whether a file sets a name to None, never to anything else, and uses it."""
-    for name in {match.rpartition(b".")[2] for match in _SETS_NONE.findall(data)}:
-        word = rb"(?<!\w)" + re.escape(name)
-        values = re.findall(rb"^[^#\n]*" + word + rb"[ \t]*=(?!=)[ \t]*(\w*)", data, re.MULTILINE)
-        if set(values) == {b"None"} and re.search(word + rb"[.\[(]|return\b.*" + word, data):
-            return True
-    return False
+    if b"None" not in data:
+        return False
+    lines = [line for line in data.split(b"\n") if b"=" in line and not line.lstrip().startswith(b"#")]
+    names = {match[1] for line in lines if b"None" in line and (match := _SETS_NONE.match(line))}
+    return any(_is_only_none(name, lines) and _is_used(name, data) for name in names)
+
+
+def _is_only_none(name: bytes, lines: list[bytes]) -> bool:
+    value = re.compile(rb"(?<!\w)" + name + rb"[ \t]*=(?!=)[ \t]*(\w*)")
+    return all(found == b"None" for line in lines if name in line for found in value.findall(line))
+
+
+def _is_used(name: bytes, data: bytes) -> bool:
+    return re.search(rb"(?<!\w)" + name + rb"[.\[(]|return\b.*(?<!\w)" + name + rb"\b", data) is not None
