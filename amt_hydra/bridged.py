@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from amt_hydra.checkpoint import Xray
+from amt_hydra.env_switches import DEBUGGING, FORCE_SCRATCH
 from amt_hydra.identity import Identity
 from amt_hydra.mapping import Channel
-from amt_hydra.refusals import FORCE_SCRATCH, Facts
+from amt_hydra.refusals import Facts
 from amt_hydra.repository.facts import Place, Repository
 from amt_hydra.settings import Settings
 
@@ -17,8 +18,6 @@ ENTRY = Path(__file__).with_name("bridge") / "run.py"
 PLAN_VARIABLE = "AMT_BRIDGE_PLAN"
 """Names the file that `document` goes into."""
 PLAN_FILE = "bridge.json"
-SWITCHES: Mapping[str, str] = {"grad_finite": "AMT_DEBUG_GRAD_FINITE", "detect_anomaly": "AMT_DETECT_ANOMALY"}
-"""Capabilities that a variable switches on."""
 CSV = "csv"
 _UNREAD = "the repository never reads it"
 _LAST = "last.ckpt: a real file, current after each validation and at the end, where ModelCheckpoint leaves it behind"
@@ -94,7 +93,7 @@ def brought(
         found.append(
             Capability("seed", "seed_everything: the repository has no flag for a seed", {"seed": settings.seed})
         )
-    for name, variable in SWITCHES.items():
+    for name, variable in DEBUGGING.items():
         if _carries(channels, f"debug.{name}", name) and (getattr(settings.debug, name) or variable in unread):
             found.append(Capability(name, f"{variable}: {_UNREAD}", {}))
     return tuple(found)

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amt_hydra.bridged import SWITCHES, Change
+from amt_hydra.bridged import Change
+from amt_hydra.env_switches import DEBUGGING
 from amt_hydra.errors import nearest
 from amt_hydra.mapping import Channel, is_dead, why_dead
 from amt_hydra.origins import Origin
@@ -211,8 +212,8 @@ def _environment(
             continue
         if carrier.kind == "env":
             env[carrier.name] = _on(carrier.name, repository) if value is True else str(value)
-        elif carrier.kind == "bridge" and carrier.name in SWITCHES:
-            env[SWITCHES[carrier.name]] = _ON[0]
+        elif carrier.kind == "bridge" and carrier.name in DEBUGGING:
+            env[DEBUGGING[carrier.name]] = _ON[0]
     if settings.ddp.accelerator == "cpu":
         env["CUDA_VISIBLE_DEVICES"] = ""
     return env | dict(settings.extra.env)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from amt_hydra.checkpoint import Xray
-from amt_hydra.refusals import FORCE_SCRATCH, Facts, Refusal, Ways, refuse
+from amt_hydra.env_switches import FORCE_SCRATCH
+from amt_hydra.refusals import Facts, Refusal, Ways, refuse
 from amt_hydra.runstate import describe
 from amt_hydra.settings import Mode
 

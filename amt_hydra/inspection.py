@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from amt_hydra.bridged import SWITCHES
-from amt_hydra.checks.family_checks import preset_faults
 from amt_hydra.documented import documented
+from amt_hydra.env_switches import DEBUGGING, FORCE_SCRATCH
 from amt_hydra.mapping import Channel, is_dead, why_dead
-from amt_hydra.refusals import FORCE_SCRATCH
+from amt_hydra.preset_faults import preset_faults
 from amt_hydra.repository.facts import Flag, Place, Repository
 from amt_hydra.unkept import flag_name
 
@@ -120,7 +119,7 @@ def _lacks(repository: Repository, channels: Mapping[str, Channel]) -> list[Lack
         place = repository.loggers.get("WandbLogger")
         why = f"WandbLogger alone ({place})" if place else "no logger flag, and no WandbLogger to replace"
         found.append(Lack("CSV files where W&B has no credentials", why, can and place is not None))
-    found += [Lack(name, "read nowhere", can) for name in SWITCHES.values() if name not in read]
+    found += [Lack(name, "read nowhere", can) for name in DEBUGGING.values() if name not in read]
     in_config = [key for key, c in channels.items() if c.carrier and c.carrier.kind == "config"]
     if in_config:
         found.append(Lack(f"a flag for {', '.join(in_config)}", "set in config.py by the bridge", can))

@@ -16,6 +16,8 @@ from amt_hydra.checks.base import Finding, Subject
 from amt_hydra.commands import Typed
 from amt_hydra.compose import Composed, compose
 from amt_hydra.conf_path import bundled_repository, search_dirs, shadowed
+from amt_hydra.env_switches import ALL as ALL_SWITCHES
+from amt_hydra.env_switches import FORCE_SCRATCH
 from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.identity import decide
 from amt_hydra.launch.environment import child_environment
@@ -25,7 +27,7 @@ from amt_hydra.mapping_choice import with_mapping
 from amt_hydra.origins import Origin
 from amt_hydra.overrides import unknown_key
 from amt_hydra.plan import World, lay_out, weights
-from amt_hydra.refusals import FORCE_SCRATCH, Facts, Ways
+from amt_hydra.refusals import Facts, Ways
 from amt_hydra.repository import Located, Repository, locate, read, reads_switch, says_yes, switched_on
 from amt_hydra.repository.locate import KINDS
 from amt_hydra.resolve import resolve, wandb_mode
@@ -37,8 +39,6 @@ from amt_hydra.versions import read_versions
 
 if TYPE_CHECKING:
     from amt_hydra.launch.lock_content import Holder
-
-SWITCHES = (FORCE_SCRATCH, "AMT_DEBUG_GRAD_FINITE", "AMT_DETECT_ANOMALY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
     identity = decide(ways)
     python = settings.repo.python or own_python(repository)
     world = World(where, free_name(where.experiment), python)
-    on = [name for name in SWITCHES if _switched_on(settings, repository, name, child)[0]]
+    on = [name for name in ALL_SWITCHES if _switched_on(settings, repository, name, child)[0]]
     if not machine.wandb.credentials and wandb_mode(settings, reach, machine) not in NOT_ONLINE:
         on.append(CSV)
     added = brought(ways.facts, repository, reach, identity, weights(identity, world.aside), on)
@@ -95,7 +95,7 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
         identity=identity,
         plan=plan,
         shadowed=shadowed(dirs),
-        leftovers={name: child[name] for name in SWITCHES if name in child and name not in plan.env},
+        leftovers={name: child[name] for name in ALL_SWITCHES if name in child and name not in plan.env},
         locked=_holder(where.lock),
         free={folder: free_bytes(folder) for folder in (where.checkpoints, settings.paths.outputs)},
         python=python,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from amt_hydra.checkpoint import Xray
 from amt_hydra.commands import Typed, quote
+from amt_hydra.env_switches import FORCE_SCRATCH
 from amt_hydra.repository.facts import GoesOn
 from amt_hydra.runstate import RunState, describe
 from amt_hydra.settings import Mode, Settings
 
-FORCE_SCRATCH = "AMT_FORCE_SCRATCH"
 _SHOWN = 8  # checkpoints that a message proposes at most
 _GOES_ON: Mapping[GoesOn, str] = {
     "resume": "this would be a resume",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from amt_hydra.checks.base import Check, Finding, Subject, closest, number
 from amt_hydra.checks.setting_checks import PresetExists
-from amt_hydra.errors import nearest
+from amt_hydra.preset_faults import preset_faults
 from amt_hydra.repository.facts import Preset
 from amt_hydra.resolve import batch_part
 
@@ -108,29 +108,6 @@ def _epoch(subject: Subject) -> int | None:
     return -(-(samples // local) // _ranks(subject))  # the distributed sampler rounds up
 
 
-def preset_faults(
-    preset: Preset, name: str, presets: Mapping[str, Preset], *, counts_vocabulary: bool = True
-) -> list[tuple[str, str]]:
-    """What keeps a preset from being trained on, in words that follow its name, and the line to edit."""
-    members = preset.members if preset.members is not None else (name,)
-    single = [key for key, entry in presets.items() if entry.members is None]
-    found = []
-    for missing in dict.fromkeys(m for m in members if m not in single):
-        close = nearest(missing, single)
-        way = f"write {close} for {missing} at {preset.place}" if close else ""
-        what = f"a preset of several itself (at {presets[missing].place})" if missing in presets else "not there"
-        found.append((f"names {missing}, which is {what}", way))
-    for lacking in dict.fromkeys(m for m in members if m in single and "train_split" in presets[m].lacks):
-        part = "" if lacking == name else f"names {lacking} ({presets[lacking].place}), which "
-        found.append((f"{part}has no train split", ""))
-    validated = [m for m in members if m in single and "validation_split" not in presets[m].lacks]
-    short = preset.vocabularies is not None and preset.vocabularies < len(validated)
-    if preset.members is not None and short and counts_vocabulary and not found:
-        text = f"has {preset.vocabularies} entries in eval_vocab for {len(validated)} presets with a validation split"
-        found.append((text, f"give eval_vocab {len(validated)} entries at {preset.place}"))
-    return found
-
-
 def _validated(name: str, presets: Mapping[str, Preset]) -> bool:
     """Whether a preset without faults has a validation split somewhere."""
     members = presets[name].members
@@ -140,6 +117,8 @@ def _validated(name: str, presets: Mapping[str, Preset]) -> bool:
 def _sound(subject: Subject, name: str) -> list[str]:
     """The command with a preset that can be trained on and validated."""
     presets = subject.repository.presets
-    sound = [key for key, entry in presets.items() if not preset_faults(entry, key, presets) and _validated(key, presets)]
+    sound = [
+        key for key, entry in presets.items() if not preset_faults(entry, key, presets) and _validated(key, presets)
+    ]
     other = closest(name, sound, subject.decision("data_presets.name").own)
     return [f"one that trains: {subject.typed.changed(f'data_presets={other}')}"] if other else []

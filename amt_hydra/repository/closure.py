@@ -42,12 +42,12 @@ def find_training(sources: Sources, train: Path) -> Training:
         found[path] = source
         added_paths |= b"sys.path" in source.data
         named = sum(map(source.data.count, _ELSEWHERE))
-        literal = [(dots, module, []) for _, dots, module in _NAMED.findall(source.data)] if named else []
+        literal = [(dots, module, b"") for _, dots, module in _NAMED.findall(source.data)] if named else []
         whole &= named <= len(literal)
-        for dots, module, parts in (*_imports(source.data), *literal):
+        for dots, module, names in (*_imports(source.data), *literal):
             name = module.decode()
             roots.add(name.partition(".")[0])
-            inner = _resolve(sources, path, name, len(dots), parts)
+            inner = _resolve(sources, path, name, len(dots), names)
             queue += inner
             whole &= bool(inner) or not added_paths or not _is_here(sources, name)
         if not whole:
@@ -56,13 +56,13 @@ def find_training(sources: Sources, train: Path) -> Training:
     return Training(tuple(found.values()), frozenset(roots))
 
 
-def _imports(data: bytes) -> Iterator[tuple[bytes, bytes, list[str]]]:
+def _imports(data: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
     """Yield the leading dots, the module and the names of each import statement."""
     for dots, module, names, modules in _statements(data):
         if module or dots:
-            yield dots, module, _listed(names)
+            yield dots, module, names
         for part in _listed(modules):
-            yield b"", part.encode(), []
+            yield b"", part.encode(), b""
 
 
 def _statements(data: bytes) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
@@ -80,14 +80,14 @@ def _listed(text: bytes) -> list[str]:
     return [part[0] for part in parts if part and re.fullmatch(r"[\w.]+|\*", part[0])]
 
 
-def _resolve(sources: Sources, importer: Path, module: str, level: int, parts: list[str]) -> list[Path]:
+def _resolve(sources: Sources, importer: Path, module: str, level: int, names: bytes) -> list[Path]:
     """Return the files that an import runs: the module's own, and the __init__.py of the packages around it."""
     path = sources.resolve(importer, module, level) if module or level else None
     found = [path] if path is not None else []
     if path is None or path.name == "__init__.py":  # from utils import metrics
-        inner = [sources.resolve(importer, f"{module}.{part}" if module else part, level) for part in parts]
+        inner = [sources.resolve(importer, f"{module}.{part}" if module else part, level) for part in _listed(names)]
         found += [p for p in inner if p is not None]
-    for inside in list(found) if "." in module or level or parts else ():
+    for inside in list(found) if "." in module or level or names else ():
         folder = inside.parent
         while folder != sources.folder and "__init__.py" in sources.listing(folder):
             found.append(folder / "__init__.py")

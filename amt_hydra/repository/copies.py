@@ -16,7 +16,8 @@ Original = tuple[Path, str]
 """A module's file, and the name of the dictionary in it."""
 Copy = tuple[Original, Place]
 """What was copied, and where."""
-Chain = tuple[ast.expr, tuple[str | None, ...]]
+Keys = tuple[str | None, ...]
+Chain = tuple[ast.expr, Keys]
 _OWNER = re.compile(rb"(?<![\w.])([A-Za-z_][\w.]*)(?:\[|\.get\()$")
 _INNER = re.compile(rb"\](?:\[[\"']\w+[\"']\])*")
 _KEY = re.compile(rb"\w+")
@@ -27,6 +28,7 @@ class Copies:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
+        self._texts: dict[tuple[Source, bytes], list[tuple[bytes, Keys]]] = {}
         self._known: dict[tuple[str, Unit], Copy | None] = {}
         self._chains: dict[tuple[Source, str], list[tuple[ast.expr, Chain, Unit]]] = {}
 
@@ -70,7 +72,7 @@ class Copies:
                 found = self._original(original, unit)
                 yield (found, self.flow.trace.place(unit, node)) if found is not None else None
                 return
-            case ast.Name(id=name):
+            case ast.Name(id=name) if name not in unit.module.imports:
                 origins = self.flow.named(name, unit)
             case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=int(index))):
                 origins = self.flow.item(call, index, unit)
@@ -99,17 +101,24 @@ class Copies:
         """Whether a file's text imports the original and takes an item of a name by the first key: few are parsed."""
         name, key = original[1].encode(), str(sink.keys[0]).encode()
         return any(
-            name in source.data and original[0].stem.encode() in source.data and _takes(source.data, key, name)
+            name in source.data
+            and not all(owner.startswith(b"self.") for owner, _ in self._owned(source, key))
+            and _imports(source.data, name)
             for source in self.flow.files
             if source.path not in (sink.place.file, original[0])
         )
+
+    def _owned(self, source: Source, key: bytes) -> list[tuple[bytes, Keys]]:
+        if (source, key) not in self._texts:
+            self._texts[source, key] = _owned(source.data, key) if key in source.data else []
+        return self._texts[source, key]
 
     def _reads(self, sink: Sink, original: Original) -> Iterator[tuple[bool, Place] | None]:
         """Yield (whether of the original, where) for every read of a sink's key; None where the original is written."""
         for source in self.flow.files:
             if source.path == original[0]:
                 continue
-            owned = _owned(source.data, str(sink.keys[0]).encode())
+            owned = self._owned(source, str(sink.keys[0]).encode())
             if all(owner.startswith(b"self.") for owner, _ in owned):  # no name of a module: need not be parsed
                 yield from ((False, Place(source.path, 0)) for _, keys in owned if _fits(keys, sink))
                 continue
@@ -137,14 +146,14 @@ class Copies:
         return self._chains[source, first]
 
 
-def _fits(keys: tuple[str | None, ...], sink: Sink) -> bool:
+def _fits(keys: Keys, sink: Sink) -> bool:
     """Whether keys may lead to a sink's, or to a dictionary around it."""
     return not any(a is not None and b is not None and a != b for a, b in zip(keys, sink.keys, strict=False))
 
 
-def _owned(data: bytes, key: bytes) -> list[tuple[bytes, tuple[str | None, ...]]]:
+def _owned(data: bytes, key: bytes) -> list[tuple[bytes, Keys]]:
     """Return what a text takes by a key: (the expression before it, the keys, as far as they are plain)."""
-    found: list[tuple[bytes, tuple[str | None, ...]]] = []
+    found: list[tuple[bytes, Keys]] = []
     for quote in (b'"', b"'"):
         quoted = quote + key + quote
         at = data.find(quoted)
@@ -159,10 +168,8 @@ def _owned(data: bytes, key: bytes) -> list[tuple[bytes, tuple[str | None, ...]]
     return found
 
 
-def _takes(data: bytes, key: bytes, name: bytes) -> bool:
-    """Whether a text takes an item of a name by a key, and imports a name, or takes it of a module."""
-    if all(owner.startswith(b"self.") for owner, _ in _owned(data, key)):
-        return False
+def _imports(data: bytes, name: bytes) -> bool:
+    """Whether a text imports a name, or takes it of a module."""
     word = rb"\b" + name + rb"\b"
     return re.search(rb"import\b[^\n(]*" + word + rb"|import\s*\([^)]*" + word + rb"|\." + word, data) is not None
 

@@ -19,15 +19,19 @@ class Flow:
     def __init__(self, trace: Trace, files: Sequence[Source]) -> None:
         self.trace = trace
         self.files = files
+        self._holding: dict[tuple[str, ...], list[ModuleUnits]] = {}
         self._units: dict[ModuleUnits, dict[ast.AST, Unit]] = {}
 
-    def modules(self, *texts: str) -> Iterator[ModuleUnits]:
-        """Yield the modules whose source holds one of some texts."""
-        wanted = [text.encode() for text in texts]
-        for source in self.files:
-            if any(text in source.data for text in wanted):
+    def modules(self, *texts: str) -> list[ModuleUnits]:
+        """Return the modules whose source holds one of some texts."""
+        if texts not in self._holding:
+            wanted = [text.encode() for text in texts]
+            paths = [source.path for source in self.files if any(text in source.data for text in wanted)]
+            self._holding[texts] = []
+            for path in paths:
                 with suppress(KeyError):
-                    yield self.trace.module(source.path)
+                    self._holding[texts].append(self.trace.module(path))
+        return self._holding[texts]
 
     def unit_of(self, node: ast.AST, module: ModuleUnits) -> Unit:
         """Return the function that a node stands in, or the module's own level."""

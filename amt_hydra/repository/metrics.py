@@ -55,7 +55,7 @@ def find_strings(files: Sequence[Source], known: Sequence[str]) -> dict[str, Pla
     found: dict[str, Place] = {}
     skip = frozenset(known)
     for source in files:
-        if not any(_CANDIDATE.search(row) for row in source.data.split(b"\n") if b"/" in row):
+        if not any(_CANDIDATE.search(row) for row in _rows(source.data)):
             continue
         line, counted = 1, 0
         for match in _TOKENS.finditer(source.data):
@@ -68,6 +68,16 @@ def find_strings(files: Sequence[Source], known: Sequence[str]) -> dict[str, Pla
                 if _NAME.fullmatch(part) and part not in skip:
                     found.setdefault(part, Place(source.path, line))
     return found
+
+
+def _rows(data: bytes) -> Iterator[bytes]:
+    """Yield the lines that hold a slash."""
+    at = data.find(b"/")
+    while at >= 0:
+        end = data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        yield data[data.rfind(b"\n", 0, at) + 1 : end]
+        at = data.find(b"/", end)
 
 
 def logs(repository: Repository, name: str) -> bool | None:

@@ -1,7 +1,6 @@
 """Where a checkpoint that is not there becomes a run from scratch, without an error."""
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from amt_hydra.repository.checkpoints import INIT, LAST, Labels, exists_tests, names_checkpoint
@@ -11,8 +10,8 @@ from amt_hydra.repository.source import Source
 from amt_hydra.repository.trace import called
 from amt_hydra.repository.units import ModuleUnits
 
-_ASKS = re.compile(rb"(?:exists|isfile|is_file)\s*\(")
-_CHECKPOINT = re.compile(rb"ckpt|checkpoint", re.IGNORECASE)
+_ASKS = (b"exists(", b"isfile(", b"is_file(")
+_CHECKPOINT = (b"ckpt", b"checkpoint", b"CKPT", b"CHECKPOINT", b"Checkpoint")
 _SAYS = frozenset({"print", "warn", "warning", "info", "debug", "error", "rank_zero_info", "rank_zero_warn", "log"})
 _USES = frozenset({"load_state_dict", "load_from_checkpoint", "load"})
 
@@ -21,11 +20,15 @@ def find_falls(flow: Flow, labels: Labels) -> tuple[Place, ...]:
     """Return the places, in the order of the files."""
     found = []
     for source in flow.files:
-        if _ASKS.search(source.data) and _CHECKPOINT.search(source.data) and flow.trace.sources.parsed(source.path):
+        if _asks(source.data) and flow.trace.sources.parsed(source.path):
             module = flow.trace.module(source.path)
             lines = [line for node in _choices(source) for line in _falls(node, module, flow, labels)]
             found += [Place(source.path, line) for line in sorted(set(lines))]
     return tuple(found)
+
+
+def _asks(data: bytes) -> bool:
+    return any(word in data for word in _ASKS) and any(word in data for word in _CHECKPOINT)
 
 
 def _choices(source: Source) -> Iterator[ast.If | ast.IfExp]:

@@ -115,7 +115,8 @@ def _sets_none(data: bytes) -> bool:
 
 
 def _is_only_none(name: bytes, lines: list[bytes]) -> bool:
-    value = re.compile(rb"(?<!\w)" + name + rb"[ \t]*=(?!=)[ \t]*(\w*)")
+    # An annotated one is a parameter, most of the time: what it is given is not seen here.
+    value = re.compile(rb"(?<!\w)" + name + rb"[ \t]*(?:=(?!=)[ \t]*(\w*)|:[^=\n]*=)")
     return all(found == b"None" for line in lines if name in line for found in value.findall(line))
 
 

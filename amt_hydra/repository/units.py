@@ -8,7 +8,7 @@ from amt_hydra.repository.source import Source, children
 
 _NOTED = frozenset(
     {ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.With, ast.AugAssign, ast.Return, ast.Call, ast.Attribute, ast.Dict}
-) | frozenset({ast.List, ast.Set, ast.Name, ast.Global, ast.Nonlocal})
+) | frozenset({ast.List, ast.Set, ast.Global, ast.Nonlocal})
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -102,13 +102,15 @@ class ModuleUnits:
 
     def _visit_all(self, nodes: Sequence[ast.AST], unit: Unit, owner: str | None) -> None:
         for node in nodes:
-            self._visit(node, unit, owner)
+            kind = node.__class__
+            if kind is ast.Name:  # every other node is a name or a constant
+                if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined] # a name has one
+                    unit.names.add(node.id)  # type: ignore[attr-defined] # a name has one
+            elif kind is not ast.Constant:
+                self._visit(node, unit, owner)
 
     def _note(self, node: ast.AST, unit: Unit) -> None:
         match node:
-            case ast.Name():
-                if not isinstance(node.ctx, ast.Load):
-                    unit.names.add(node.id)
             case ast.Attribute() | ast.Dict() | ast.List() | ast.Set():
                 unit.uses.append(node)
             case ast.Call():
