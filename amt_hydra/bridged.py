@@ -20,8 +20,8 @@ PLAN_VARIABLE = "AMT_BRIDGE_PLAN"
 PLAN_FILE = "bridge.json"
 CSV = "csv"
 _UNREAD = "the repository never reads it"
-_LAST = "last.ckpt: a real file, current after each validation and at the end, where ModelCheckpoint leaves it behind"
-_WARMSTART = "warm-start: weights by name and shape; the repository has no flag for an init checkpoint"
+_LAST = "a real file, current after each validation and at the end, where ModelCheckpoint leaves it behind"
+_WARMSTART = "weights by name and shape; the repository has no flag for an init checkpoint"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def brought(
         found.append(Capability("csv", why, {}))
     if settings.seed is not None and _carries(channels, "seed", "seed"):
         found.append(
-            Capability("seed", "seed_everything: the repository has no flag for a seed", {"seed": settings.seed})
+            Capability("seed", "seed_everything; the repository has no flag for a seed", {"seed": settings.seed})
         )
     for name, variable in DEBUGGING.items():
         if _carries(channels, f"debug.{name}", name) and (getattr(settings.debug, name) or variable in unread):
@@ -107,7 +107,7 @@ def _start(
     if settings.init.mode == "resume" and state.last is not None:
         if repository.resumes:
             return _unpickle(state.last, repository, state.last.path)
-        why = f"true resume: fit() gets ckpt_path; {_instead(repository)}"
+        why = f"fit() gets ckpt_path; {_instead(repository)}"
         return [Capability("resume", why, _checkpoint(state.last, state.last.path))]
     if settings.init.mode == "warmstart" and weights is not None and state.init is not None:
         if not _carries(channels, "init.ckpt", "warmstart"):

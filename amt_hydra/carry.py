@@ -178,6 +178,8 @@ def _extra_config(
     owners = {c.carrier.name: key for key, c in channels.items() if c.carrier and c.carrier.kind == "config"}
     for name, value in settings.extra.config.items():
         key = f"extra.config.{name}"
+        if value is None:
+            continue  # as everywhere: the repository decides; its own None is written None
         if name in owners:
             hint = f"use {owners[name]}=…"
             unknown.append(Unkept("flag", key, value, True, "a setting of its own carries it", hint))
@@ -196,9 +198,11 @@ def _extra_config(
 
 
 def _read(value: object) -> object:
-    """A value that kept its spelling on the command line, as YAML reads it where the key's own value tells no type."""
+    """A value that kept its spelling on the command line, as YAML reads it; None as Python spells it in config.py."""
     from amt_hydra.documented import read_yaml
 
+    if value == "None":
+        return None
     return read_yaml(value) if isinstance(value, str) and value else value
 
 

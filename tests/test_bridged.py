@@ -75,6 +75,12 @@ def test_any_other_key_of_config_is_set_through_extra_config(public: Stand) -> N
     assert changes(pre)["shared_cfg.BSZ.validation"] == 8
 
 
+def test_null_leaves_a_key_of_config_to_the_repository_and_none_is_its_none(public: Stand) -> None:
+    key = "shared_cfg.DATAIO.prefetch_factor"
+    assert key not in changes(public.pre(f"extra.config.{key}=null"))
+    assert changes(public.pre(f"extra.config.{key}=None"))[key] is None
+
+
 @pytest.mark.parametrize(
     ("word", "says"),
     [

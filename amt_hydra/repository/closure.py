@@ -89,7 +89,7 @@ def _resolve(sources: Sources, importer: Path, module: str, level: int, names: b
         found += [p for p in inner if p is not None]
     for inside in list(found) if "." in module or level or names else ():
         folder = inside.parent
-        while folder != sources.folder and "__init__.py" in sources.listing(folder):
+        while folder not in (sources.folder, folder.parent) and "__init__.py" in sources.listing(folder):
             found.append(folder / "__init__.py")
             folder = folder.parent
     return found

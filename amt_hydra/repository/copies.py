@@ -40,7 +40,7 @@ class Copies:
             if copy is None or sink.keys[0] is None:
                 return ""
             original, place = copy
-            if not self._may_read(sink, original):
+            if not self._may_read(sink, original) or self._is_written(original):
                 return ""
             reads = list(self._reads(sink, original))
             if None in reads or not any(of_original for of_original, _ in filter(None, reads)):
@@ -107,6 +107,19 @@ class Copies:
             for source in self.flow.files
             if source.path not in (sink.place.file, original[0])
         )
+
+    def _is_written(self, original: Original) -> bool:
+        """Whether something puts a whole dictionary into the original, or in its place: the copy may be put back."""
+        name = original[1].encode()
+        for source in self.flow.files:
+            if name in source.data and source.path != original[0]:
+                aliases = re.findall(rb"(?<!\w)" + name + rb"[ \t]+as[ \t]+(\w+)", source.data) or [name]
+                for alias in aliases:
+                    if re.search(rb"(?<!\w)" + alias + rb"(?:\.(?:update|clear|popitem)\(|[ \t]*\|=)", source.data):
+                        return True
+                if re.search(rb"(?<!self)\." + name + rb"[ \t]*=(?!=)|setattr\([^\n]*" + name, source.data):
+                    return True
+        return False
 
     def _owned(self, source: Source, key: bytes) -> list[tuple[bytes, Keys]]:
         if (source, key) not in self._texts:

@@ -186,6 +186,8 @@ class Repository:
     schedule. A call in a branch that is taken only where its ckpt_path is None does not count."""
     computed_metrics: tuple[Place, ...] = ()
     """Where names are logged that the source computes: while there are any, `metrics` is not the whole list."""
+    metric_patterns: tuple[str, ...] | None = None
+    """Regular expressions for the computed names, one of which each of them matches; None where any may be anything."""
     start: Start = Start()
     saves: tuple[Place, ...] = ()
     """Calls of .save_checkpoint(…): the repository writes checkpoints itself, beside those of ModelCheckpoint."""

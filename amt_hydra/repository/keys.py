@@ -19,7 +19,7 @@ _FOREIGN = frozenset(
 ) | frozenset({"output_attentions", "output_hidden_states", "attn_implementation", "chunk_size_feed_forward"})
 _SIGNATURE = re.compile(rb"def \w+\(([^()]*(?:\([^()]*\)[^()]*)*)\)")
 _PARAMETER = re.compile(rb"(?:^|,)\s*(\w+)")
-_COMPUTED = re.compile(rb"""(?:[^\n]{0,60}?,[ \t]*)?[fF](["'])([^"'\n]*)\1""")
+_COMPUTED = re.compile(rb"""(?:[^\n]{0,60}?,[ \t]*)?[fF](["'])((?:\{[^{}\n]*\}|(?!\1)[^\n{}])*)\1""")
 _TAKES = (b"[f", b"[F", b"get(f", b"get(F", b"getattr(")
 
 

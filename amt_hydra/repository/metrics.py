@@ -21,6 +21,10 @@ _TOKENS = re.compile(
 )
 _CANDIDATE = re.compile(rb"""["'}][\w.@+-]*/[\w./@+-]*["'{]""")
 _NAME = re.compile(r"[A-Za-z0-9][\w.@+-]*/[\w./@+-]*|/[\w.@+-]+")
+_ADDED = re.compile(r"(?:_step|_epoch)?(?:/dataloader_idx_\d+)?$")
+"""What Lightning adds to a name, by the way in which it is logged."""
+_ANY = ".*"
+_PERCENT, _BRACES = re.compile(r"%[-+ #0-9.]*[a-zA-Z]|%\([^)]*\)[-+ #0-9.]*[a-zA-Z]"), re.compile(r"\{[^{}]*\}")
 _FOREIGN = frozenset({"math", "np", "numpy", "torch", "logging", "logger", "cmath", "jnp", "wandb", "console"})
 
 
@@ -30,6 +34,9 @@ class Metrics:
     def __init__(self) -> None:
         self.names: dict[str, Place] = {}
         self.computed: list[Place] = []
+        self.patterns: dict[str, None] = {}
+        self.whole = True
+        """False once a name is computed of which nothing is known."""
 
     def read(self, sources: Sources, files: Sequence[Source]) -> "Metrics":
         """Read every file that logs anything."""
@@ -44,10 +51,13 @@ class Metrics:
         for call in calls:
             place = Place(source.path, call.lineno)
             for name in _logged(call, bound):
-                if name is None:
-                    self.computed.append(place)
-                else:
+                if isinstance(name, str):
                     self.names.setdefault(name, place)
+                else:
+                    self.computed.append(place)
+                    pattern = _pattern(name)
+                    self.whole &= pattern is not None
+                    self.patterns |= {pattern: None} if pattern is not None else {}
 
 
 def find_strings(files: Sequence[Source], known: Sequence[str]) -> dict[str, Place]:
@@ -81,10 +91,44 @@ def _rows(data: bytes) -> Iterator[bytes]:
 
 
 def logs(repository: Repository, name: str) -> bool | None:
-    """Return whether a metric is logged; None where that cannot be told, since some names are computed."""
+    """Return whether a metric is logged; None where that cannot be told: a computed name may be this one."""
     if name in repository.metrics:
         return True
-    return None if repository.computed_metrics else False
+    plain = _ADDED.sub("", name)
+    if plain in repository.metrics:
+        return None
+    if not repository.computed_metrics:
+        return False
+    patterns = repository.metric_patterns
+    if patterns is None:
+        return None
+    may_be = any(re.fullmatch(pattern, text, re.DOTALL) for pattern in patterns for text in (name, plain))
+    return None if may_be else False
+
+
+def _pattern(node: ast.expr | None) -> str | None:
+    """Return a regular expression for what a computed name may be; None where it may be anything."""
+    pattern = _spelled(node) if node is not None else _ANY
+    return pattern if pattern.replace(_ANY, "") else None
+
+
+def _spelled(node: ast.expr) -> str:
+    match node:
+        case ast.Constant(value=str(text)):
+            return re.escape(text)
+        case ast.JoinedStr(values=parts):
+            return "".join(map(_spelled, parts))
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return _spelled(left) + _spelled(right)
+        case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str(text))):
+            return _with_gaps(_PERCENT, text)
+        case ast.Call(func=ast.Attribute(attr="format", value=ast.Constant(value=str(text)))):
+            return _with_gaps(_BRACES, text)
+    return _ANY
+
+
+def _with_gaps(gap: re.Pattern[str], text: str) -> str:
+    return _ANY.join(map(re.escape, gap.split(text)))
 
 
 def _may_log(data: bytes) -> bool:
@@ -102,17 +146,18 @@ def _is_metric(call: ast.Call) -> bool:
     return len(call.args) + len(call.keywords) > 1
 
 
-def _logged(call: ast.Call, bound: dict[str, list[ast.expr]]) -> Iterator[str | None]:
+def _logged(call: ast.Call, bound: dict[str, list[ast.expr]]) -> Iterator[str | ast.expr | None]:
+    """Yield the names that a call logs: as text, as the expression that computes it, or None where there is none."""
     assert isinstance(call.func, ast.Attribute)
     keyword = "dictionary" if call.func.attr == "log_dict" else "name"
     given = call.args[:1] or [k.value for k in call.keywords if k.arg == keyword]
     for node in given:
         for value in _values(node, bound):
             if call.func.attr == "log":
-                yield _text(value)
+                yield _text(value) or value
             elif isinstance(value, ast.Dict):
                 for key in value.keys:
-                    yield from (_text(k) for k in (_values(key, bound) if key is not None else [None]))
+                    yield from (_text(k) or k for k in (_values(key, bound) if key is not None else [None]))
             elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
                 yield from (k.arg for k in value.keywords)
             else:

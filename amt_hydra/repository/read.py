@@ -73,6 +73,7 @@ def _read(root: Path, layout: Layout) -> Repository:
         strings=find_strings(files, tuple(metrics.names)) if metrics.computed or not metrics.names else {},
         resumes=resumes,
         computed_metrics=tuple(metrics.computed),
+        metric_patterns=tuple(metrics.patterns) if metrics.whole else None,
         start=find_start(flow),
         saves=find_saves(sources, training.files),
         loggers=find_loggers(sources, training.files),

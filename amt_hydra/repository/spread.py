@@ -17,7 +17,8 @@ def goes_out(sink: Sink, flow: Flow) -> bool:
     """Follow the dictionaries around a sink's key from wherever the training takes them out of their own."""
     first = sink.keys[0]
     if len(sink.keys) == 1 or first is None:
-        return len(sink.keys) > 1
+        computed = re.compile(rb"\b\w*" + re.escape(ast.unparse(sink.root)).encode() + rb"(?:\[|\.get\()(?![\"'])")
+        return len(sink.keys) > 1 or any(computed.search(source.data) for source in flow.files)
     follower = _Follower(sink, flow)
     return any(
         follower.goes(node, 1, flow.unit_of(node, module))
@@ -55,8 +56,11 @@ class _Follower:
         match parent:
             case ast.Subscript(value=value, slice=index) if value is node:
                 wanted = self.sink.keys[depth]
-                other = isinstance(index, ast.Constant) and wanted is not None and index.value != wanted
-                return not other and depth + 1 < len(self.sink.keys) and self.goes(parent, depth + 1, unit)
+                if isinstance(index, ast.Constant) and wanted is not None and index.value != wanted:
+                    return False
+                if depth + 1 < len(self.sink.keys):
+                    return self.goes(parent, depth + 1, unit)
+                return not isinstance(index, ast.Constant) and isinstance(parent.ctx, ast.Load)
             case ast.keyword(arg=name):
                 call = parents.get(parent)
                 return name is None or (isinstance(call, ast.Call) and self._handed(call, name, unit))

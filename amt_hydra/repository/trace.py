@@ -181,7 +181,8 @@ class Trace(Callees):
         carrying = any(positional) or any(named.values())
         if called(call) == "save_hyperparameters" and positional[:1] == [ARGS]:
             self._own(unit.module, class_of(unit), "hparams", ARGS)  # Lightning's: they are read as self.hparams.x
-        targets = self.targets(call, unit, carrying=carrying and called(call) not in SHOWS)
+        own = isinstance(call.func, ast.Name) and call.func.id in unit.module.imports  # from setup import update
+        targets = self.targets(call, unit, carrying=carrying and (own or called(call) not in SHOWS))
         self.reach(targets)
         for target in targets if carrying else ():
             parameters = target.parameters

@@ -1,229 +1,187 @@
-"""The bridge as its own process: values of a config module, what passes through, and what is refused."""
+"""train.py in the bridge's process: as Python itself would run it, and its end is its own."""
 
 import ast
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-BRIDGE = Path(__file__).resolve().parents[2] / "amt_hydra" / "bridge"
-
-CONFIG = '''\
-"""The settings."""
-from __future__ import annotations
-
-import os
-from copy import deepcopy
-
-RATE = 16000
-if os.environ.get("BIG"):
-    SIZE = 64
-else:
-    SIZE = 8
-cfg = {"LR": {"warmup": 1000, "betas": (0.9, 0.99)}, "size": SIZE, "per-tf": {"depth": 3}}
-copied = deepcopy(cfg)
-cfg["derived"] = cfg["LR"]["warmup"] * 2
-cfg["size"] = cfg["size"] + 1
-'''
-SHOWS = """\
-import json, sys
-from config import RATE, cfg, copied
-print(json.dumps([RATE, cfg, copied, sys.argv[1:], __name__, __file__.rpartition("/")[2]]))
-"""
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-    events: list[dict[str, Any]]
-
-    @property
-    def shown(self) -> Any:
-        return json.loads(self.out.splitlines()[-1])
+from bridge_runs import ENTRY, Ended, start, started
 
 
 @pytest.fixture
-def folder(weird_path: Path) -> Path:
-    weird_path.mkdir(parents=True, exist_ok=True)
-    return weird_path
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    return tmp_path / "src"
 
 
-def run(
-    folder: Path,
-    train: str = SHOWS,
-    config: Mapping[str, object] | None = None,
-    capabilities: Mapping[str, object] | None = None,
-    argv: tuple[str, ...] = ("base", "--x=1", "-ps", "-2", "2"),
-    **variables: str,
-) -> Ended:
-    """Write a repository and a plan, and start the bridge in train.py's place."""
-    source = folder / "src"
-    source.mkdir(exist_ok=True)
-    (source / "config.py").write_text(CONFIG)
-    (source / "train.py").write_text(train)
-    entries = [{"file": str(source / "config.py"), "key": k.split("."), "value": v} for k, v in (config or {}).items()]
-    plan = {
-        "schema": 1,
-        "root": str(folder),
-        "train": str(source / "train.py"),
-        "checkpoints": str(folder / "checkpoints"),
-        "config": entries,
-        "capabilities": capabilities or {},
-    }
-    (folder / "bridge.json").write_text(json.dumps(plan))
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AMT_", "BIG"))}
-    done = subprocess.run(
-        [sys.executable, str(BRIDGE / "run.py"), *argv],
-        cwd=source,
-        env={**kept, "AMT_BRIDGE_PLAN": str(folder / "bridge.json"), **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    report = folder / f"bridge-rank{variables.get('RANK', '0')}.jsonl"
-    events = [json.loads(line) for line in report.read_text().splitlines()] if report.exists() else []
-    return Ended(done.returncode, done.stdout, done.stderr, events)
+def run(folder: Path, train: str, *argv: str, **how: object) -> Ended:
+    (folder / "train.py").write_text(train)
+    return start(folder / "train.py", folder.parent / "plan" / "bridge.json", *argv, **how)  # type: ignore[arg-type]
 
 
-# Values.
+def test_every_file_is_python_3_8() -> None:
+    files = sorted(ENTRY.parent.glob("*.py"))
+    assert len(files) > 5
+    for file in files:
+        ast.parse(file.read_text(encoding="utf-8"), file.name, feature_version=(3, 8))
 
 
-def test_a_value_reaches_all_that_is_made_of_it(folder: Path) -> None:
-    _, cfg, copied, *_ = run(folder, config={"cfg.LR.warmup": 5}).shown
-    assert cfg["LR"]["warmup"] == copied["LR"]["warmup"] == 5
-    assert cfg["derived"] == 10
+# Its end.
 
 
-def test_a_value_that_the_module_changes_later_is_the_one_asked_for_at_its_end(folder: Path) -> None:
-    assert run(folder, config={"cfg.size": 3}).shown[1]["size"] == 3
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [("sys.exit(3)", 3), ("sys.exit()", 0), ("sys.exit(0)", 0), ("sys.exit('no data')", 1), ("os._exit(5)", 5)],
+)
+def test_an_exit_code_passes_through(folder: Path, last: str, code: int) -> None:
+    ended = run(folder, f"import os, sys\n{last}\n")
+    assert ended.code == code
+    assert ("no data" in ended.err) == ("no data" in last)
 
 
-def test_scalars_tuples_and_hyphens(folder: Path) -> None:
-    rate, cfg, *_ = run(folder, config={"RATE": 8000, "cfg.LR.betas": [0.8, 0.9], "cfg.per-tf.depth": 6}).shown
-    assert (rate, cfg["LR"]["betas"], cfg["per-tf"]["depth"]) == (8000, [0.8, 0.9], 6)
-
-
-def test_a_name_bound_in_a_branch_is_changed_where_it_is_bound(folder: Path) -> None:
-    assert run(folder, config={"SIZE": 2}).shown[1]["size"] == 3, "the module itself adds one"
-
-
-def test_a_module_imported_under_two_names_is_changed_in_both(folder: Path) -> None:
-    train = (
-        "import importlib.util, json, config\n"
-        "spec = importlib.util.spec_from_file_location('again', config.__file__)\n"
-        "import sys; sys.path.insert(0, '..'); import src.config as other\n"
-        "print(json.dumps([config.RATE, other.RATE]))\n"
-    )
-    assert run(folder, train, {"RATE": 1}).shown == [1, 1]
-
-
-def test_a_key_that_is_not_there_is_refused_with_those_that_are(folder: Path) -> None:
-    ended = run(folder, config={"cfg.LR.warm_up": 5})
-    assert ended.code == 78
-    assert "no cfg.LR.warm_up: no 'warm_up' among betas, warmup" in ended.err
-    assert ended.out.count("\n") == 1, "train.py was not reached"
-    assert ended.events[-1]["event"] == "refused"
-
-
-def test_a_config_that_is_never_imported_is_refused_at_the_end(folder: Path) -> None:
-    ended = run(folder, "print('trained')", {"RATE": 1})
-    assert ended.code == 78
-    assert "never applied: RATE" in ended.err
-
-
-def test_each_change_is_said_and_reported_with_the_old_value(folder: Path) -> None:
-    ended = run(folder, config={"cfg.LR.warmup": 5})
-    assert "[amt_hydra bridge] cfg.LR.warmup: 5 (was 1000)" in ended.out
-    assert {"event": "patched", "rank": 0, "what": "cfg.LR.warmup", "detail": "5 (was 1000)"} in ended.events
-    assert ended.events[-1]["event"] == "end"
-
-
-def test_another_rank_reports_to_its_own_file_and_says_the_plan_only(folder: Path) -> None:
-    first, second = run(folder, config={"RATE": 1}), run(folder, config={"RATE": 1}, RANK="1")
-    assert [e["hash"] for e in (first.events[0], second.events[0])] == [first.events[0]["hash"]] * 2
-    assert "RATE" not in second.out.splitlines()[0] + second.out.splitlines()[-2]
-    assert second.events[0]["rank"] == 1
-
-
-# What passes through.
-
-
-def test_train_py_is_main_with_its_own_arguments(folder: Path) -> None:
-    assert run(folder).shown[3:] == [["base", "--x=1", "-ps", "-2", "2"], "__main__", "train.py"]
-
-
-@pytest.mark.parametrize(("train", "code"), [("raise SystemExit(3)", 3), ("import sys; sys.exit(0)", 0), ("1/0", 1)])
-def test_its_exit_code_is_its_own(folder: Path, train: str, code: int) -> None:
-    assert run(folder, train).code == code
-
-
-def test_an_error_of_its_own_is_shown_with_its_line(folder: Path) -> None:
-    ended = run(folder, "x = 1\nraise ValueError('of its own')\n", {"RATE": 1})
+def test_an_exception_shows_train_py_line(folder: Path) -> None:
+    ended = run(folder, "def main():\n    print(1 / 0)\n\n\nmain()\n")
     assert ended.code == 1
-    assert 'train.py", line 2' in ended.err
-    assert "ValueError: of its own" in ended.err
-    assert "never applied" not in ended.err
+    assert f'File "{folder}/train.py", line 2, in main\n    print(1 / 0)' in ended.err
+    assert ended.err.endswith("ZeroDivisionError: division by zero\n")
 
 
-def test_wrong_arguments_end_as_argparse_says(folder: Path) -> None:
-    assert run(folder, "import argparse; argparse.ArgumentParser().parse_args()").code == 2
+def test_a_wrong_option_ends_with_2(folder: Path) -> None:
+    ended = run(folder, "import argparse\nargparse.ArgumentParser().parse_args()\n", "--nothing")
+    assert ended.code == 2
+    assert "unrecognized arguments: --nothing" in ended.err
 
 
-def test_modules_of_the_repository_may_have_the_names_of_ours(folder: Path) -> None:
-    (folder / "src").mkdir()
-    for name in ("session", "hooks", "values", "weights"):
-        (folder / "src" / f"{name}.py").write_text(f"NAME = 'theirs {name}'\n")
-    train = "import session, hooks, values, weights, json; print(json.dumps([session.NAME, weights.NAME]))"
-    assert run(folder, train).shown == ["theirs session", "theirs weights"]
+def test_a_failure_of_its_own_outweighs_what_was_not_applied(folder: Path) -> None:
+    ended = run(folder, "import sys\nsys.exit(3)\n", added={"last": {}})
+    assert ended.code == 3
+    assert "refused" not in ended.err
 
 
-# A forced scratch run.
+def test_what_was_never_applied_is_refused(folder: Path) -> None:
+    ended = run(folder, "print('over')\n", added={"last": {}, "csv": {}})
+    assert ended.code == 78
+    assert "never applied: csv, last" in ended.err
 
 
-def test_a_forced_scratch_run_leaves_last_ckpt_behind_under_another_name(folder: Path) -> None:
-    last = folder / "checkpoints" / "last.ckpt"
-    last.parent.mkdir()
-    last.write_text("old")
-    assert run(folder, capabilities={"force_scratch": {}}, AMT_FORCE_SCRATCH="0").code == 0
-    assert last.exists()
-    assert run(folder, capabilities={"force_scratch": {}}, AMT_FORCE_SCRATCH="1").code == 0
-    (aside,) = last.parent.iterdir()
-    assert aside.name.startswith("last.ckpt.before-")
-    assert aside.read_text() == "old"
+def test_what_was_never_applied_is_refused_after_sys_exit_0(folder: Path) -> None:
+    assert run(folder, "import sys\nsys.exit(0)\n", added={"last": {}}).code == 78
+
+
+# Its surroundings.
+
+
+def test_it_is_main_and_finds_itself(folder: Path) -> None:
+    (folder / "beside.txt").write_text("here")
+    train = """\
+import inspect, os, sys
+def f(): return 1
+print(__name__, sys.modules["__main__"].f is f, __spec__, __file__ == os.path.abspath("train.py"))
+print(open(os.path.join(os.path.dirname(__file__), "beside.txt")).read(), sys.path[0] == os.getcwd(), sys.argv[1:])
+print(inspect.getsource(f), __import__("pickle").loads(__import__("pickle").dumps(f)) is f)
+"""
+    ended = run(folder, train, "a b", "-x", "")
+    assert ended.out.splitlines()[1:] == [
+        "__main__ True None True",
+        "here True ['a b', '-x', '']",
+        "def f(): return 1",
+        " True",
+    ]
+
+
+def test_modules_of_the_repository_with_the_bridges_names_are_its_own(folder: Path) -> None:
+    names = [file.stem for file in ENTRY.parent.glob("*.py") if file.stem != "__init__"]
+    for name in names:
+        (folder / f"{name}.py").write_text("mine = True\n")
+    train = "\n".join(f"import {name}\nassert {name}.mine" for name in names)
+    assert run(folder, train).code == 0
+
+
+def test_under_python_s_safe_path_nothing_is_taken_off_it(folder: Path) -> None:
+    ended = run(folder, "import sys\nprint(any('bridge' in p for p in sys.path), '' in sys.path)\n", python=("-P",))
+    assert ended.out.splitlines()[-1] == "False False"
+
+
+@pytest.mark.parametrize("name", ["with space", "it's \"quoted\"", "楽譜 — メロディ", "%d {x} $HOME"])
+def test_odd_names_of_folders(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name / "src"
+    folder.mkdir(parents=True)
+    (folder / "config.py").write_text("cfg = {'a': 1}\n")
+    (folder / "train.py").write_text("import config\nprint(config.cfg)\n")
+    plan = tmp_path / name / "plan" / "bridge.json"
+    ended = start(folder / "train.py", plan, config={folder / "config.py": {"cfg.a": name}})
+    assert ended.code == 0, ended.all
+    assert repr({"a": name}) in ended.out
+    assert "cfg.a" in ended.patched()
+
+
+def test_a_terminal_that_knows_ascii_only_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "config.py").write_text("cfg = {'a': 1}\n")
+    (tmp_path / "train.py").write_text("import config\nprint('trained')\n")
+    how = {"config": {tmp_path / "config.py": {"cfg.a": "音"}}}
+    ended = start(tmp_path / "train.py", tmp_path / "b.json", PYTHONIOENCODING="ascii", **how)  # type: ignore[arg-type]
+    assert ended.code == 0, ended.all
+    assert "trained" in ended.out
+
+
+def test_a_report_that_cannot_be_written_ends_nothing(folder: Path) -> None:
+    (folder.parent / "plan" / "bridge-rank0.jsonl").mkdir(parents=True)
+    ended = run(folder, "print('trained')\n")
+    assert ended.code == 0
+    assert "no report" in ended.out
+    assert "trained" in ended.out
 
 
 # The plan.
 
 
-def test_without_a_plan_it_says_what_it_is(folder: Path) -> None:
-    done = subprocess.run([sys.executable, str(BRIDGE / "run.py")], capture_output=True, text=True, check=False, env={})
-    assert done.returncode != 0
-    assert "in place of train.py" in done.stderr
+def test_without_a_plan_it_says_who_starts_it(folder: Path) -> None:
+    ended = started(folder, Path(), AMT_BRIDGE_PLAN="")
+    assert ended.code not in (0, 78)
+    assert "AMT_BRIDGE_PLAN is not set" in ended.err
 
 
-def test_a_capability_that_it_does_not_have_is_refused(folder: Path) -> None:
-    ended = run(folder, capabilities={"teleport": {}})
-    assert ended.code == 78
-    assert "teleport" in ended.err
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"schema": 2}, "is of schema 2"), ({"capabilities": {"teleport": {}}}, "asks for teleport")],
+)
+def test_a_plan_of_another_bridge_is_refused(folder: Path, change: dict[str, object], words: str) -> None:
+    ended = run(folder, "print('trained')\n")
+    ended.plan.write_text(json.dumps({**json.loads(ended.plan.read_text()), **change}))
+    again = started(folder, ended.plan)
+    assert again.code == 78
+    assert words in again.err
+    assert "trained" not in again.out
 
 
-@pytest.mark.parametrize("file", sorted(BRIDGE.glob("*.py")), ids=lambda f: f.name)
-def test_every_file_is_python_3_8(file: Path) -> None:
-    ast.parse(file.read_text(), feature_version=(3, 8))
+# Ranks.
 
 
-@pytest.mark.parametrize("file", sorted(BRIDGE.glob("*.py")), ids=lambda f: f.name)
-def test_nothing_is_imported_but_the_standard_library_and_itself(file: Path) -> None:
-    """torch and Lightning are looked at when train.py has imported them."""
-    top = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = [n.module if isinstance(n, ast.ImportFrom) else n.names[0].name for n in top if not getattr(n, "level", 0)]
-    assert {str(name).split(".")[0] for name in names} <= sys.stdlib_module_names
+@pytest.mark.parametrize(
+    ("variables", "rank"),
+    [
+        ({"RANK": "3", "LOCAL_RANK": "1"}, 3),
+        ({"LOCAL_RANK": "1", "NODE_RANK": "0"}, 1),
+        ({"LOCAL_RANK": "1", "SLURM_PROCID": "0"}, 1),  # Lightning's own children inside one Slurm task
+        ({"SLURM_PROCID": "5", "SLURM_LOCALID": "1"}, 5),
+    ],
+)
+def test_each_rank_has_its_own_report(folder: Path, variables: dict[str, str], rank: int) -> None:
+    ended = run(folder, "", **variables)
+    assert ended.events(rank)[0]["rank"] == rank
+    assert f"rank {rank}: plan {ended.hash}" in ended.out
+
+
+def test_a_forced_scratch_run_moves_last_ckpt_aside_and_says_so(folder: Path) -> None:
+    last = folder / "checkpoints" / "last.ckpt"
+    last.parent.mkdir()
+    last.write_text("old")
+    train = "import os\nprint(os.listdir('checkpoints'))\n"
+    off = run(folder, train, added={"force_scratch": {}}, AMT_FORCE_SCRATCH="No")
+    assert "['last.ckpt']" in off.out
+    on = run(folder, train, added={"force_scratch": {}}, AMT_FORCE_SCRATCH="1")
+    assert on.code == 0
+    assert "AMT_FORCE_SCRATCH is on" in on.out
+    (aside,) = last.parent.iterdir()
+    assert aside.name.startswith("last.ckpt.before-")
+    assert aside.read_text() == "old"

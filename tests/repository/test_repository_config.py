@@ -243,7 +243,7 @@ helper = {"not": "a preset"}
 
 def test_preset_names_and_places(tmp_path: Path) -> None:
     found = repository(tmp_path, data_presets=PRESETS, config__vocabulary="drum_vocab_presets = {'ksh': {}}\n")
-    places = {name: place.line for name, place in found.presets.items()}
+    places = {name: preset.place.line for name, preset in found.presets.items()}
     assert places == {"musicnet": 6, "slakh": 7, "late": 13, "all": 10, "later": 14, "latest": 14}
     assert found.problems == ()
 
@@ -271,4 +271,4 @@ def test_presets_imported_from_another_module(tmp_path: Path) -> None:
         data_presets="from more import data_preset_single_cfg\n",
         more="data_preset_single_cfg = {'a': {}}\n",
     )
-    assert found.presets["a"].file.name == "more.py"
+    assert found.presets["a"].place.file.name == "more.py"

@@ -143,7 +143,7 @@ def test_encodings_and_line_ends(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert found.flags[0].place.line == 3
     assert found.config["NAME"].value == "Köchel"
-    assert found.presets["採譜"].line == 3
+    assert found.presets["採譜"].place.line == 3
     assert [(s.name, s.expression, s.place.line) for s in found.switches] == [
         ("B", "os.environ.get('B')", 2),
         ("A", "os.environ.get('A')", 5),
@@ -335,7 +335,31 @@ def test_names_that_are_spelled_out(tmp_path: Path) -> None:
     ],
 )
 def test_a_computed_name_leaves_it_open(tmp_path: Path, line: str) -> None:
-    assert logs(repository(tmp_path, TRAIN, model=line), "anything") is None
+    assert logs(repository(tmp_path, TRAIN, model=line), "some/loss") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "possible", "impossible"),
+    [
+        ("self.log(f'{stage}/loss', 1)", "validation/loss", "validation/f1"),
+        ("self.log(prefix + '_loss', 1)", "val_loss", "val_f1"),
+        ("self.log('val/' + name, 1)", "val/loss", "validation/loss"),
+        ("self.log('%s/loss' % stage, 1)", "val/loss", "val/f1"),
+        ("self.log('{}/loss_{:.1f}'.format(stage, 1), 1)", "val/loss_1.0", "val/f1"),
+        ("self.log_dict({f'{stage}/loss': 1, 'x': 2})", "val/loss", "val/f1"),
+        ("name = f'{stage}/loss'\nself.log(name, 1)", "val/loss", "val/f1"),
+        ("self.log('train_loss', 1, on_epoch=True)", "train_loss_epoch", "train_f1"),
+        ("self.log('loss', 1)", "loss/dataloader_idx_0", "f1/dataloader_idx_0"),
+    ],
+)
+def test_what_is_known_of_a_name_excludes_others(tmp_path: Path, line: str, possible: str, impossible: str) -> None:
+    found = repository(tmp_path, TRAIN, model=line)
+    assert (logs(found, possible), logs(found, impossible)) == (None, False)
+
+
+def test_one_name_of_which_nothing_is_known_leaves_all_open(tmp_path: Path) -> None:
+    found = repository(tmp_path, TRAIN, model="self.log(f'{stage}/loss', 1)\nself.log(name, 1)")
+    assert logs(found, "val/f1") is None
 
 
 # Resumes.
