@@ -4,7 +4,6 @@ import inspect
 
 import pytest
 from lightning.fabric.plugins.precision import precision
-from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from amt_hydra import version_rules as rules

@@ -17,28 +17,28 @@ class Finder(importlib.abc.MetaPathFinder):
         """By a module's name, what gets the module once it is there."""
         self.sources: dict[str, Callable[[bytes, str], Any]] = {}
         """By the real path of a file, what makes code of its source and path."""
-        self._searching = False
 
     def install(self) -> None:
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if self._searching:
-            return None
-        self._searching = True
-        try:
-            spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        finally:
-            self._searching = False
+        spec = self._found(name, path, target)
         if spec is None or spec.loader is None:
-            return None
-        origin = os.path.realpath(spec.origin) if spec.origin else None
-        if spec.origin and origin in self.sources:
+            return spec
+        origin = os.path.realpath(spec.origin) if spec.has_location else None
+        if origin in self.sources:
             spec.loader = _SourceLoader(name, spec.origin, self.sources[origin])
-            return spec
-        if name in self.after:
+        elif name in self.after:
             spec.loader = _AfterLoader(spec.loader, self.after[name])
-            return spec
+        return spec
+
+    def _found(self, name: str, path: Any, target: Any) -> Any:
+        """Return what the finders behind this one find, those of editable installs too."""
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find is not None else None
+            if spec is not None:
+                return spec
         return None
 
 

@@ -26,3 +26,6 @@ def load_package() -> None:
 if __name__ == "__main__":
     load_package()
     importlib.import_module(PACKAGE + ".start").main()
+elif __name__ == "__mp_main__":  # a process that multiprocessing has spawned imports what was started: this file
+    load_package()
+    importlib.import_module(PACKAGE + ".start").worker(globals())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,8 +19,11 @@ class Refused(SystemExit):
 
 
 def rank() -> Any:
-    """Return the rank of this process, as torch, Lightning or Slurm say; 0 where there is one only."""
-    for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
+    """Return the rank of this process, as torch, Lightning or Slurm say; 0 where there is one only.
+
+    Slurm last: ranks that Lightning starts within one task of Slurm's all inherit that task's number.
+    """
+    for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"):
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return 0
@@ -33,7 +37,8 @@ def is_on(variable: str) -> Any:
 class Session:
     """What the plan says, and which parts of it were applied."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, quiet: Any = False) -> None:
+        self.quiet = quiet
         with open(file, "rb") as handle:
             data = handle.read()
         plan = json.loads(data.decode("utf-8", "surrogateescape"))
@@ -48,37 +53,52 @@ class Session:
         self.rank = rank()
         self.reports = "%s-rank%d.jsonl" % (os.path.splitext(file)[0], self.rank)
         self.pending = set(self.capabilities)
-        self.pending.update(".".join(entry["key"]) for entry in self.config)
+        self.pending.update(named(entry) for entry in self.config)
 
     def arguments(self, name: str) -> Any:
         """Return the arguments of a capability, or None where the plan does not list it."""
         return self.capabilities.get(name)
 
-    def done(self, name: str, text: str | None = None, **facts: Any) -> None:
-        """Note that a part of the plan was applied; say it once, on rank 0."""
+    def done(self, name: str, text: str | None = None, what: str | None = None) -> None:
+        """Note that a part of the plan was applied; say it once, on rank 0. `what`: its name to people."""
         if name not in self.pending:
             return
         self.pending.discard(name)
-        self.report("patched", what=name, detail=text or "", **facts)
+        self.report("patched", what=what or name, detail=text or "")
         if text:
-            self.say("%s: %s" % (name, text))
+            self.say("%s: %s" % (what or name, text))
 
     def say(self, text: str, every: Any = False) -> None:
         """Print one line; by rank 0 only, unless `every`."""
-        if every or self.rank == 0:
-            print("[amt_hydra bridge] %s" % text, flush=True)
+        if not self.quiet and (every or self.rank == 0):
+            _print(sys.stdout, text)
 
     def report(self, event: Any, **facts: Any) -> None:
         """Append one event to this rank's report. A disk that is full must not end the training."""
+        if self.quiet:
+            return
         try:
             with open(self.reports, "a", encoding="utf-8", errors="surrogateescape") as handle:
                 handle.write(json.dumps(dict(event=event, rank=self.rank, **facts), ensure_ascii=False) + "\n")
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self.say("no report: %s" % error, every=True)
 
     def refuse(self, text: str) -> None:
         """End the process: what was asked for would not be what is trained."""
         if hasattr(self, "reports"):
             self.report("refused", message=text)
-        print("[amt_hydra bridge] refused: %s" % text, file=sys.stderr, flush=True)
+        _print(sys.stderr, "refused: %s" % text)
         raise Refused(REFUSED)
+
+
+def named(entry: Any) -> str:
+    """Return a name for a value of the plan that neither a capability nor another file's value has."""
+    return "%s of %s" % (".".join(entry["key"]), entry["file"])
+
+
+def _print(stream: Any, text: str) -> None:
+    """Print a line, whatever the stream can write; a line that is lost must not end the training."""
+    line = "[amt_hydra bridge] %s" % text
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    with contextlib.suppress(OSError, ValueError):
+        print(line.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)

@@ -7,8 +7,9 @@ import os
 import sys
 import time
 import types
+from typing import Any
 
-from . import csvlog, loads, trainer, values
+from . import csvlog, loads, trainer, values, workers
 from .hooks import Finder
 from .session import VARIABLE, Session, is_on
 
@@ -40,10 +41,10 @@ def main() -> None:
     if session.arguments("force_scratch") is not None:
         _force_scratch(session)
     finder = Finder()
-    for part in (values, loads, csvlog, trainer):
+    for part in (values, loads, csvlog, trainer, workers):
         part.hook(session, finder)
     finder.install()
-    _run(session)
+    _run(session, finder)
     if session.pending:
         session.refuse(
             "train.py has ended, and this was never applied: %s. What it would have changed was not met; "
@@ -71,10 +72,29 @@ def _force_scratch(session: Session) -> None:
         time.sleep(0.1)
 
 
-def _run(session: Session) -> None:
-    """Execute train.py as Python itself would. Not by runpy: it rewrites the argv that Lightning's ranks start from."""
+def worker(names: Any) -> None:
+    """Execute train.py for a process that multiprocessing has spawned from it, with the plan's values."""
+    session = Session(os.environ[VARIABLE], quiet=True)
+    finder = Finder()
+    for part in (values, loads, workers):
+        part.hook(session, finder)
+    finder.install()
+    names["__file__"] = session.train
+    exec(_code(session, finder), names)
+
+
+def _code(session: Session, finder: Finder) -> Any:
     with open(session.train, "rb") as handle:
-        code = compile(handle.read(), session.train, "exec", dont_inherit=True)
+        source = handle.read()
+    changed = finder.sources.get(os.path.realpath(session.train))
+    if changed is not None:
+        return changed(source, session.train)
+    return compile(source, session.train, "exec", dont_inherit=True)
+
+
+def _run(session: Session, finder: Finder) -> None:
+    """Execute train.py as Python itself would. Not by runpy: it rewrites the argv that Lightning's ranks start from."""
+    code = _code(session, finder)
     module = types.ModuleType("__main__")
     module.__dict__.update(__file__=session.train, __builtins__=builtins, __spec__=None, __loader__=None)
     sys.modules["__main__"] = module

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from .hooks import Finder
-from .session import Session
+from .session import Session, named
 
 SETTERS: list[_Setter] = []
 """One per changed file; its number stands in the calls that the changed source makes."""
@@ -81,19 +81,27 @@ class _Setter:
     def _set(self, holder: Any, entry: Any) -> None:
         name, key = entry["key"][-1], ".".join(entry["key"])
         own, value = holder[name], entry["value"]
-        if isinstance(own, tuple) and isinstance(value, list):
-            value = tuple(value)
+        value = _like(own, value)
         if type(own) is type(value) and own == value:
-            self.session.done(key)
+            self.session.done(named(entry), what=key)
             return
         holder[name] = value
-        self.session.done(key, "%r (was %r)" % (value, own))
+        self.session.done(named(entry), "%r (was %r)" % (value, own), what=key)
 
     def _refuse(self, entry: Any, missing: Any, holder: Any) -> None:
         there = ", ".join(sorted(str(n) for n in holder if not str(n).startswith("_")))
         self.session.refuse(
             "%s has no %s: no %r among %s" % (entry["file"], ".".join(entry["key"]), missing, there or "nothing")
         )
+
+
+def _like(own: Any, value: Any) -> Any:
+    """Return a value with tuples where the file's own has them: JSON has lists only."""
+    if not isinstance(own, (tuple, list)) or not isinstance(value, list):
+        return value
+    if own:
+        value = [_like(own[min(number, len(own) - 1)], part) for number, part in enumerate(value)]
+    return tuple(value) if isinstance(own, tuple) else value
 
 
 def _holder(names: Any, key: Any) -> Any:

@@ -1,6 +1,6 @@
 """Names that are None in so many words where train.py surely uses them as if they were not.
 
-A wrong alarm is worse than a miss: one other value, one test of the name, or one way around the use, and it is left out.
+A wrong alarm is worse than a miss: one other value, one test of the name, one way around the use, and it is left out.
 """
 
 import ast
@@ -51,8 +51,8 @@ def _uses(nodes: list[ast.AST]) -> Iterator[tuple[ast.Attribute | ast.Subscript 
 def _is_tested(text: str, unit: Unit) -> bool:
     """Whether the file asks anywhere whether there is something under a name."""
     word = re.compile(rf"(?<![\w.]){re.escape(text)}(?!\w)")
-    tests = [node.test for kind in _TESTS for node in unit.module.source.nodes(kind)]
-    tests += unit.module.source.nodes(ast.BoolOp)
+    tests: list[ast.expr] = [*unit.module.source.nodes(ast.BoolOp)]
+    tests += [node.test for kind in _TESTS for node in unit.module.source.nodes(kind)]  # type: ignore[attr-defined] # each has a test
     return any(word.search(ast.unparse(test)) for test in tests)
 
 

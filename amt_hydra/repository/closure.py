@@ -97,5 +97,5 @@ def _resolve(sources: Sources, importer: Path, module: str, level: int, names: b
 
 def _is_here(sources: Sources, module: str) -> bool:
     """Whether a module that no import path of ours finds has the name of a file of the repository."""
-    wanted = module.split(".")[0]
+    wanted = module.split(".", maxsplit=1)[0]
     return any(wanted in (source.path.stem, source.path.parent.name) for source in sources.walk())

@@ -9,6 +9,7 @@ from amt_hydra.repository.effects import Sink
 from amt_hydra.repository.facts import Place
 from amt_hydra.repository.flow import Flow
 from amt_hydra.repository.source import Source
+from amt_hydra.repository.text import after, before, is_set, places
 from amt_hydra.repository.trace import called
 from amt_hydra.repository.units import ModuleUnits, Unit
 
@@ -28,6 +29,7 @@ class Copies:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
+        self._written: dict[Original, bool] = {}
         self._texts: dict[tuple[Source, bytes], list[tuple[bytes, Keys]]] = {}
         self._known: dict[tuple[str, Unit], Copy | None] = {}
         self._chains: dict[tuple[Source, str], list[tuple[ast.expr, Chain, Unit]]] = {}
@@ -49,13 +51,13 @@ class Copies:
                 read = next(at for of_original, at in filter(None, reads) if of_original)
                 shown = self.flow.trace.sources.place
                 words = (
-                    f"sets {'.'.join(key or '*' for key in sink.keys)} of a copy made at {shown(place.file, place.line)}; "
-                    f"{shown(read.file, read.line)} reads the original"
+                    f"sets {'.'.join(key or '*' for key in sink.keys)} of a copy made at "
+                    f"{shown(place.file, place.line)}; {shown(read.file, read.line)} reads the original"
                 )
         return words
 
     def _copied(self, root: ast.expr, unit: Unit) -> Copy | None:
-        """Return the original that an expression is a deep copy of, and where it was made; None where it may be else."""
+        """Return the original that an expression is a deep copy of, and where; None where it may be something else."""
         key = (ast.unparse(root), unit)
         if key not in self._known:
             copies = set(self._found(root, unit, set()))
@@ -110,16 +112,10 @@ class Copies:
 
     def _is_written(self, original: Original) -> bool:
         """Whether something puts a whole dictionary into the original, or in its place: the copy may be put back."""
-        name = original[1].encode()
-        for source in self.flow.files:
-            if name in source.data and source.path != original[0]:
-                aliases = re.findall(rb"(?<!\w)" + name + rb"[ \t]+as[ \t]+(\w+)", source.data) or [name]
-                for alias in aliases:
-                    if re.search(rb"(?<!\w)" + alias + rb"(?:\.(?:update|clear|popitem)\(|[ \t]*\|=)", source.data):
-                        return True
-                if re.search(rb"(?<!self)\." + name + rb"[ \t]*=(?!=)|setattr\([^\n]*" + name, source.data):
-                    return True
-        return False
+        if original not in self._written:
+            others = (source.data for source in self.flow.files if source.path != original[0])
+            self._written[original] = any(_writes(data, original[1].encode()) for data in others)
+        return self._written[original]
 
     def _owned(self, source: Source, key: bytes) -> list[tuple[bytes, Keys]]:
         if (source, key) not in self._texts:
@@ -138,9 +134,7 @@ class Copies:
             for node, (base, keys), unit in self._in(source, str(sink.keys[0])):
                 if not _fits(keys, sink):
                     continue
-                own = self._original(base, unit)
-                hidden = isinstance(base, ast.Name) and next(unit.scopes(base.id), unit.module.top) is not unit.module.top
-                of_original = own == original and (not hidden or base.id in _imported_in(unit))
+                of_original = self._original(base, unit) == original and not _is_hidden(base, unit)
                 if isinstance(getattr(node, "ctx", None), ast.Load | None):
                     if not (of_original and source.path == sink.place.file):
                         yield of_original, self.flow.trace.place(unit, node)
@@ -150,12 +144,11 @@ class Copies:
     def _in(self, source: Source, first: str) -> list[tuple[ast.expr, Chain, Unit]]:
         """Return the longest chains of keys in a file that begin with a key."""
         if (source, first) not in self._chains:
-            found = []
-            if f'"{first}"'.encode() in source.data or f"'{first}'".encode() in source.data:
-                if self.flow.trace.sources.parsed(source.path) is not None:
-                    module = self.flow.trace.module(source.path)
-                    found = [(n, c, self.flow.unit_of(n, module)) for n, c in _chains(module) if c[1][0] == first]
-            self._chains[source, first] = found
+            self._chains[source, first] = []
+            if self._owned(source, first.encode()) and self.flow.trace.sources.parsed(source.path) is not None:
+                module = self.flow.trace.module(source.path)
+                found = [(node, chain) for node, chain in _chains(module) if chain[1][0] == first]
+                self._chains[source, first] = [(n, chain, self.flow.unit_of(n, module)) for n, chain in found]
         return self._chains[source, first]
 
 
@@ -181,10 +174,32 @@ def _owned(data: bytes, key: bytes) -> list[tuple[bytes, Keys]]:
     return found
 
 
+def _writes(data: bytes, name: bytes) -> bool:
+    """Whether a text changes a dictionary that it imports under a name, or binds the name anew in its module."""
+    if name not in data:
+        return False
+    found = list(places(data, name))
+    aliases = [after(data, end).split()[1].strip(b",()") for _, end in found if after(data, end).split()[:1] == [b"as"]]
+    for alias in aliases or [name]:
+        for start, end in places(data, alias):
+            rest = after(data, end)
+            changed = rest.startswith((b".update(", b".clear(", b".popitem(")) or rest.lstrip().startswith(b"|=")
+            if changed and not before(data, start).endswith(b"self."):
+                return True
+    return any(
+        (owner.endswith(b".") and not owner.endswith(b"self.") and is_set(after(data, end))) or b"setattr(" in owner
+        for start, end in found
+        for owner in (before(data, start),)
+    )
+
+
 def _imports(data: bytes, name: bytes) -> bool:
-    """Whether a text imports a name, or takes it of a module."""
-    word = rb"\b" + name + rb"\b"
-    return re.search(rb"import\b[^\n(]*" + word + rb"|import\s*\([^)]*" + word + rb"|\." + word, data) is not None
+    """Whether a text may import a name, or take it of a module."""
+    return any(
+        owner.endswith(b".") or b"import" in owner or b"(" in data[max(start - 400, 0) : start].rpartition(b"import")[2]
+        for start, _ in places(data, name)
+        for owner in (before(data, start),)
+    )
 
 
 def _chains(module: ModuleUnits) -> Iterator[tuple[ast.expr, Chain]]:
@@ -211,6 +226,14 @@ def _chain(node: ast.expr) -> Chain:
                 return node, tuple(keys)
         keys.insert(0, key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None)
         node = inner
+
+
+def _is_hidden(base: ast.expr, unit: Unit) -> bool:
+    """Whether a name that a module imports means something else within a function."""
+    if not isinstance(base, ast.Name):
+        return False
+    scope = next(unit.scopes(base.id), unit.module.top)
+    return scope is not unit.module.top and base.id not in _imported_in(unit)
 
 
 def _imported_in(unit: Unit) -> set[str]:

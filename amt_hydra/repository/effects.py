@@ -10,7 +10,24 @@ from amt_hydra.repository.trace import ARGS, called
 from amt_hydra.repository.units import Unit
 
 _PURE = frozenset(
-    {"int", "float", "str", "bool", "list", "tuple", "set", "dict", "len", "abs", "round", "min", "max", "sum", "any", "all"}
+    {
+        "int",
+        "float",
+        "str",
+        "bool",
+        "list",
+        "tuple",
+        "set",
+        "dict",
+        "len",
+        "abs",
+        "round",
+        "min",
+        "max",
+        "sum",
+        "any",
+        "all",
+    }
 ) | frozenset({"isinstance", "repr", "format", "range", "sorted", "zip", "enumerate", "map"})
 _SAYS = frozenset({"print", "warn", "warning", "info", "debug", "error"})
 _OF_VALUES = frozenset(name for kind in (str, list, tuple, dict) for name in dir(kind))
@@ -140,7 +157,8 @@ def reads_of(flow: Flow) -> dict[str, list[tuple[ast.expr, Unit]]]:
     found: dict[str, list[tuple[ast.expr, Unit]]] = {}
     for unit in list(flow.trace.reached):
         for use in unit.uses:
-            if isinstance(use, ast.Attribute) and isinstance(use.ctx, ast.Load):
-                if flow.trace.kind(use.value, unit) == ARGS:
-                    found.setdefault(use.attr, []).append((use, unit))
+            if not isinstance(use, ast.Attribute) or not isinstance(use.ctx, ast.Load):
+                continue
+            if flow.trace.kind(use.value, unit) == ARGS:
+                found.setdefault(use.attr, []).append((use, unit))
     return found

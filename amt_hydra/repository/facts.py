@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-
 GoesOn = Literal["resume", "warmstart", "scratch", "unknown"]
 """What becomes of a run whose last.ckpt is there, by the repository's own code."""
 

@@ -19,6 +19,8 @@ class Flow:
     def __init__(self, trace: Trace, files: Sequence[Source]) -> None:
         self.trace = trace
         self.files = files
+        self.context: dict[Unit, tuple[ast.Call, Unit]] = {}
+        """By which call, where, a function is looked at: its parameters then are this call's alone."""
         self._holding: dict[tuple[str, ...], list[ModuleUnits]] = {}
         self._units: dict[ModuleUnits, dict[ast.AST, Unit]] = {}
 
@@ -58,10 +60,14 @@ class Flow:
 
     def passed(self, name: str, unit: Unit) -> list[Origin] | None:
         """Return what the calls that are seen hand to a parameter; None where there is none, or one is not plain."""
+        default = _default(unit, name)
+        if unit in self.context:
+            only, where = self.context[unit]
+            value = _argument(only, name, unit)
+            return [(value, where)] if value is not None else [(default, unit)] if default is not None else None
         own = getattr(unit.node, "name", "")
         shown = own if own != "__init__" else unit.owner or ""
         found: list[Origin] = []
-        default = _default(unit, name)
         for module in self.modules(f"{shown}(") if shown else ():
             for caller in module.units:
                 for call in caller.calls:

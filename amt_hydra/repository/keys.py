@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from amt_hydra.repository.flow import Flow
 from amt_hydra.repository.source import Source
+from amt_hydra.repository.text import after, before, is_set, places
 from amt_hydra.repository.trace import ADD, ARGS, called
 
 _SAYS = frozenset({"print", "warn", "warning", "info", "debug", "error", "ValueError", "KeyError", "format"})
@@ -124,36 +125,33 @@ def _computed(data: bytes) -> Iterator[bytes]:
 
 def _contexts(data: bytes, key: bytes) -> Iterator[bool | None]:
     """Judge each occurrence by what stands beside it: a read, none, or None where it takes a parse to tell."""
-    start = data.find(key)
-    while start >= 0:
-        end = start + len(key)
-        if not _is_word(data[start - 1 : start]) and not _is_word(data[end : end + 1]):
-            yield _context(data, start, end)
-        start = data.find(key, end)
-
-
-def _is_word(character: bytes) -> bool:
-    return character.isalnum() or character == b"_"
+    return (_context(data, start, end) for start, end in places(data, key))
 
 
 def _context(data: bytes, start: int, end: int) -> bool | None:
-    before, after = data[max(start - 8, 0) : start], data[end : end + 4]
-    line = data[data.rfind(b"\n", 0, start) + 1 : start]
+    line, rest = before(data, start), after(data, end)
     if b"#" in line:
         return False if line.lstrip().startswith(b"#") else None
-    if before.endswith((b'["', b"['")) and after[1:2] == b"]":
-        return True if not after[2:].lstrip().startswith((b"=", b"\n")) else None
-    if before.endswith((b'get("', b"get('", b'pop("', b"pop('", b"config.", b"cfg.", b"conf.")):
+    if line.endswith((b'["', b"['")) and rest[1:2] == b"]":
+        return None if is_set(rest[2:]) else True
+    if line.endswith((b'get("', b"get('", b'pop("', b"pop('", b"config.", b"cfg.", b"conf.")):
         return True
-    if before.endswith(b"self."):
+    if line.endswith(b"self."):
         return False if _class_sets(data, start, data[start:end]) else None
-    return False if before.endswith(b"args.") else None
+    return False if line.endswith(b"args.") else None
 
 
 def _class_sets(data: bytes, at: int, key: bytes) -> bool:
     """Whether the class in whose text a place is sets self.key."""
     begin, end = data.rfind(b"\nclass ", 0, at), data.find(b"\nclass ", at)
-    return begin >= 0 and re.search(rb"self\." + key + rb"[ \t]*(?::[^=\n]*)?=(?!=)", data[begin:end]) is not None
+    text = data[begin:end]
+    own = (
+        rest
+        for start, stop in places(text, key)
+        if before(text, start).endswith(b"self.")
+        for rest in (after(text, stop),)
+    )
+    return begin >= 0 and any(is_set(rest) for rest in own)
 
 
 def _sets(attr: str, node: ast.AST, source: Source) -> bool:
@@ -200,7 +198,7 @@ def _keying(source: Source) -> set[str]:
 
 def _walked(source: Source) -> set[str]:
     """Return the names that go over something in a loop."""
-    loops = [*source.nodes(ast.For), *source.nodes(ast.comprehension)]
+    loops: list[ast.For | ast.comprehension] = [*source.nodes(ast.For), *source.nodes(ast.comprehension)]
     return {name for loop in loops for name in _names(loop.target)}
 
 

@@ -3,18 +3,24 @@
 import ast
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 from amt_hydra.repository.checkpoints import UNKNOWN, Labels
 from amt_hydra.repository.facts import Load, Place
 from amt_hydra.repository.flow import Flow, Origin
-from amt_hydra.repository.source import children
+from amt_hydra.repository.syntax import children
 from amt_hydra.repository.trace import called
 from amt_hydra.repository.units import ModuleUnits, Unit
 
 _LOADERS = ("load_state_dict", "load_from_checkpoint")
 # Other things of a checkpoint that have a load_state_dict.
 _NO_MODEL = re.compile(r"optim|sched|scaler|sampler|dataloader|callback")
-_ORDER = ("last", "init", "unknown")
+_ORDER: tuple[Literal["last", "init", "unknown"], ...] = ("last", "init", "unknown")
+_MOST = 200
+"""Most expressions that one load is followed through."""
+Context = dict[Unit, tuple[ast.Call, Unit]]
+Read = tuple[ast.expr | None, Unit, ast.Call, Context]
+"""The path that is read, where it is meant, the call that reads it, and the calls that lead there."""
 
 
 class Loads:
@@ -23,10 +29,6 @@ class Loads:
     def __init__(self, flow: Flow, labels: Labels) -> None:
         self.flow = flow
         self.labels = labels
-
-    def read(self) -> tuple[Load, ...]:
-        """Return every load, one for each checkpoint that it may take."""
-        return tuple(dict.fromkeys(load for _, _, loads in self.calls() for load in loads))
 
     def calls(self) -> Iterator[tuple[ast.Call, Unit, list[Load]]]:
         """Yield every call that loads a model's weights from a file."""
@@ -46,45 +48,51 @@ class Loads:
         name = called(call)
         if name == "load_from_checkpoint":
             path = _given(call, 0, "checkpoint_path")
-            return self._loads(call, unit, [(path, unit, call)]) if path is not None else []
+            return self._loads(call, unit, [(path, unit, call, {})]) if path is not None else []
         if name != "load_state_dict" or not isinstance(call.func, ast.Attribute) or not call.args:
             return []
         if _NO_MODEL.search(" ".join((ast.unparse(call.func), *_keys(call.args[0]))).lower()):
             return []
-        read = list(self._read((call.args[0], unit), set()))
-        return self._loads(call, unit, [(_given(c, 0, "f"), u, c) for c, u in read])
+        read = self._read((call.args[0], unit), {}, set())
+        return self._loads(call, unit, [(_given(c, 0, "f"), u, c, context) for c, u, context in read])
 
-    def _loads(self, call: ast.Call, unit: Unit, read: list[tuple[ast.expr | None, Unit, ast.Call]]) -> list[Load]:
+    def _loads(
+        self, call: ast.Call, unit: Unit, read: list[tuple[ast.expr | None, Unit, ast.Call, Context]]
+    ) -> list[Load]:
         found = []
-        for path, where, reader in read:
+        for path, where, reader, context in read:
+            self.flow.context = context
             taken = self.labels.of(path, where) if path is not None else frozenset({UNKNOWN})
+            self.flow.context = {}
             for takes in _ORDER:
                 if takes in (taken or {UNKNOWN}):
                     place = Place(unit.module.source.path, call.lineno)
-                    found.append(Load(place, takes, _strict(call), _constant(_keyword(reader, "weights_only"))))  # type: ignore[arg-type] # one of three
+                    found.append(Load(place, takes, _strict(call), _constant(_keyword(reader, "weights_only"))))
         return found
 
-    def _read(self, origin: Origin, seen: set[tuple[int, Unit]]) -> Iterator[tuple[ast.Call, Unit]]:
-        """Yield the calls of torch.load that an expression's value comes from."""
+    def _read(
+        self, origin: Origin, context: Context, seen: set[tuple[int, Unit]]
+    ) -> Iterator[tuple[ast.Call, Unit, Context]]:
+        """Yield the calls of torch.load that an expression's value comes from, and by which calls one gets there."""
         node, unit = origin
-        if (id(node), unit) in seen or len(seen) > 200:
+        if (id(node), unit) in seen or len(seen) > _MOST:
             return
         seen.add((id(node), unit))
         if isinstance(node, ast.Call):
             if _is_torch_load(node, unit):
-                yield node, unit
+                yield node, unit, context
                 return
             if called(node) in ("state_dict", "load_from_checkpoint"):
                 return
-            for returned in self.flow.returned(node, unit):
-                yield from self._read(returned, seen)
+            for value, target in self.flow.returned(node, unit):
+                yield from self._read((value, target), {**context, target: (node, unit)}, seen)
         elif isinstance(node, ast.Name):
-            for value in self.flow.named(node.id, unit) or ():
-                yield from self._read(value, seen)
+            for value, where in self.flow.named(node.id, unit) or ():
+                yield from self._read((value, where), context, seen)
         for inner in children(node):
             for expression in (inner,) if isinstance(inner, ast.expr) else children(inner):
                 if isinstance(expression, ast.expr):
-                    yield from self._read((expression, unit), seen)
+                    yield from self._read((expression, unit), context, seen)
 
 
 def _keys(node: ast.expr) -> Iterator[str]:

@@ -86,8 +86,8 @@ class Precedence:
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):
                 taken = self._taken(node, unit)
-                if taken & {LAST, INIT}:
-                    ends = taken & {LAST, INIT}
+                named = taken - _NOTHING
+                ends = (ends | named if taken & _NOTHING else named) or ends
         return ends
 
     def _taken(self, call: ast.Call, unit: Unit) -> Ends:
@@ -154,13 +154,13 @@ class Precedence:
             case ast.Compare(left=left, ops=[op], comparators=[ast.Constant(value=None | "")]):
                 given = self._there(left, unit)
                 return None if given is None else given is isinstance(op, ast.IsNot | ast.NotEq)
-        tests = list(exists_tests(test))
-        if tests:
-            return True if self._there(tests[0][0], unit) else None
+        asked = next(exists_tests(test), None)
+        if asked is not None:
+            return True if self._there(asked[0], unit) else None
         if isinstance(test, ast.Name):
-            values = self.flow.named(test.id, unit) or []
-            if len(values) == 1 and not self.labels.of(test, unit) & {LAST, INIT}:
-                return self.truth(*values[0])
+            origins = self.flow.named(test.id, unit) or []
+            if len(origins) == 1 and not self.labels.of(test, unit) & {LAST, INIT}:
+                return self.truth(*origins[0])
         return self._there(test, unit)
 
     def _there(self, node: ast.expr, unit: Unit) -> bool | None:

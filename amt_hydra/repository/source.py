@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from amt_hydra.repository.syntax import Index
+
 MAX_BYTES = 5 * 1024 * 1024
 MAX_FILES = 2000
 MAX_ENTRIES = 100_000
@@ -30,7 +32,7 @@ class Source:
         self.data = data
         self.error: SyntaxError | None = None
         self._tree: ast.Module | None = None
-        self._indexed: _Index | None = None
+        self._indexed: Index | None = None
         self._lines: list[bytes] | None = None
 
     @property
@@ -52,10 +54,10 @@ class Source:
         """The node around each node."""
         return self._index().parents
 
-    def _index(self) -> "_Index":
+    def _index(self) -> "Index":
         """Go through the tree, once for all readers."""
         if self._indexed is None:
-            self._indexed = _Index(self.tree)
+            self._indexed = Index(self.tree)
         return self._indexed
 
     def text(self, node: ast.expr | ast.stmt) -> str:
@@ -68,58 +70,6 @@ class Source:
         if self._lines is None:
             self._lines = _lines(self.data)
         return self._lines[node.lineno - 1][node.col_offset : node.end_col_offset].decode("utf-8", "replace")
-
-
-class _Index:
-    """The nodes of a tree by their type, and the parent of each."""
-
-    def __init__(self, tree: ast.Module | None) -> None:
-        self.kinds: dict[type[ast.AST], list[ast.AST]] = {}
-        self.parents: dict[ast.AST, ast.AST] = {}
-        parents = self.parents
-        queue: list[ast.AST] = [tree] if tree is not None else []
-        for node in queue:  # it grows as it is gone through; written out, since this is a tenth of a read
-            kind = node.__class__
-            if kind in self.kinds:
-                self.kinds[kind].append(node)
-            else:
-                self.kinds[kind] = [node]
-            for name in fields(kind):
-                value = getattr(node, name, None)
-                if value.__class__ is list:
-                    for item in value:
-                        if isinstance(item, ast.AST):
-                            parents[item] = node
-                            queue.append(item)
-                elif isinstance(value, ast.AST):
-                    parents[value] = node
-                    queue.append(value)
-
-
-# Fields that hold no node, or one of the shared ones (Load, Add, Eq, …) that say nothing more.
-_BARE = frozenset(
-    ("ctx", "op", "ops", "id", "attr", "arg", "name", "kind", "module", "level", "asname", "rest", "simple")
-)
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: (), ast.alias: (), ast.Name: ()}
-
-
-def fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """Return the fields of a kind of node that may hold nodes."""
-    if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(name for name in kind._fields if name not in _BARE)
-    return _FIELDS[kind]
-
-
-def children(node: ast.AST) -> list[ast.AST]:
-    """Return the nodes directly within one."""
-    found: list[ast.AST] = []
-    for name in fields(node.__class__):
-        value = getattr(node, name, None)
-        if type(value) is list:
-            found += [item for item in value if isinstance(item, ast.AST)]
-        elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
 
 
 def parse(data: bytes, name: str) -> ast.Module:

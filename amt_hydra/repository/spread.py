@@ -17,7 +17,7 @@ def goes_out(sink: Sink, flow: Flow) -> bool:
     """Follow the dictionaries around a sink's key from wherever the training takes them out of their own."""
     first = sink.keys[0]
     if len(sink.keys) == 1 or first is None:
-        computed = re.compile(rb"\b\w*" + re.escape(ast.unparse(sink.root)).encode() + rb"(?:\[|\.get\()(?![\"'])")
+        computed = re.compile(re.escape(ast.unparse(sink.root)).encode() + rb"(?:\[|\.get\()(?![\"'])")
         return len(sink.keys) > 1 or any(computed.search(source.data) for source in flow.files)
     follower = _Follower(sink, flow)
     return any(
@@ -39,7 +39,8 @@ class Spreads:
         """Whether a dictionary around a sink's key is among them, by its name or by its last key."""
         root, key = ast.unparse(sink.root), sink.keys[-2] if len(sink.keys) > 1 else None
         return any(
-            keys[-1].strip("\"'") == key if keys else base.rpartition(".")[2].endswith(root) for base, keys in self.chains
+            keys[-1].strip("\"'") == key if keys else base.rpartition(".")[2].endswith(root)
+            for base, keys in self.chains
         )
 
 

@@ -2,9 +2,12 @@
 
 import ast
 import re
+from collections.abc import Iterator
 
 from amt_hydra.repository.flow import Flow, root_of
-from amt_hydra.repository.source import Source, children
+from amt_hydra.repository.source import Source
+from amt_hydra.repository.syntax import children
+from amt_hydra.repository.text import after, before, is_set, places
 from amt_hydra.repository.trace import called
 from amt_hydra.repository.units import Unit
 
@@ -65,7 +68,9 @@ class Surely:
         if unit not in self._inside:
             nodes: list[ast.AST] = [unit.node]
             for node in nodes:  # it grows as it is gone through
-                nodes += [n for n in children(node) if not isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)]
+                nodes += [
+                    n for n in children(node) if not isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                ]
             self._inside[unit] = nodes
         return self._inside[unit]
 
@@ -107,18 +112,27 @@ def _is_exit(node: ast.AST) -> bool:
 
 def _sets_none(data: bytes) -> bool:
     """Whether a file sets a name to None, never to anything else, and uses it."""
-    if b"None" not in data:
-        return False
-    lines = [line for line in data.split(b"\n") if b"=" in line and not line.lstrip().startswith(b"#")]
-    names = {match[1] for line in lines if b"None" in line and (match := _SETS_NONE.match(line))}
-    return any(_is_only_none(name, lines) and _is_used(name, data) for name in names)
+    names = {match[1] for match in map(_SETS_NONE.match, _lines(data, b"None")) if match is not None}
+    return any(_is_only_none(name, data) and _is_used(name, data) for name in names)
 
 
-def _is_only_none(name: bytes, lines: list[bytes]) -> bool:
-    # An annotated one is a parameter, most of the time: what it is given is not seen here.
-    value = re.compile(rb"(?<!\w)" + name + rb"[ \t]*(?:=(?!=)[ \t]*(\w*)|:[^=\n]*=)")
-    return all(found == b"None" for line in lines if name in line for found in value.findall(line))
+def _lines(data: bytes, word: bytes) -> Iterator[bytes]:
+    """Yield the lines that hold a word."""
+    return (before(data, start) + after(data, start) for start, _ in places(data, word))
+
+
+def _is_only_none(name: bytes, data: bytes) -> bool:
+    for start, end in places(data, name):
+        rest = after(data, end).lstrip()
+        # An annotated one is a parameter, most of the time: what it is given is not seen here.
+        given = is_set(rest) or (rest.startswith(b":") and b"=" in rest)
+        if given and not rest[1:].lstrip().startswith(b"None") and not before(data, start).lstrip().startswith(b"#"):
+            return False
+    return True
 
 
 def _is_used(name: bytes, data: bytes) -> bool:
-    return re.search(rb"(?<!\w)" + name + rb"[.\[(]|return\b.*(?<!\w)" + name + rb"\b", data) is not None
+    return any(
+        data[end : end + 1] in (b".", b"[", b"(") or before(data, start).lstrip().startswith(b"return ")
+        for start, end in places(data, name)
+    )

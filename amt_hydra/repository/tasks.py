@@ -1,8 +1,5 @@
 """The transcription tasks: the keys of task.py's task_cfg, and how many channels each decodes."""
 
-import ast
-
-from amt_hydra.repository.evaluate import Undecided, evaluate
 from amt_hydra.repository.facts import Task
 from amt_hydra.repository.namespace import Namespace
 from amt_hydra.repository.nodes import Leaf, Node, Tree

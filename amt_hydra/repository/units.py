@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from amt_hydra.repository.source import Source, children
+from amt_hydra.repository.source import Source
+from amt_hydra.repository.syntax import children
 
 _NOTED = frozenset(
     {ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.With, ast.AugAssign, ast.Return, ast.Call, ast.Attribute, ast.Dict}

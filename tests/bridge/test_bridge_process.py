@@ -2,6 +2,7 @@
 
 import ast
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,15 @@ def test_every_file_is_python_3_8() -> None:
     assert len(files) > 5
     for file in files:
         ast.parse(file.read_text(encoding="utf-8"), file.name, feature_version=(3, 8))
+
+
+def test_nothing_is_imported_but_the_standard_library_and_itself() -> None:
+    """torch and Lightning are looked at when train.py has imported them."""
+    for file in ENTRY.parent.glob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            names = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert {str(name).split(".")[0] for name in names} <= sys.stdlib_module_names, file.name
 
 
 # Its end.
@@ -102,7 +112,7 @@ def test_under_python_s_safe_path_nothing_is_taken_off_it(folder: Path) -> None:
     assert ended.out.splitlines()[-1] == "False False"
 
 
-@pytest.mark.parametrize("name", ["with space", "it's \"quoted\"", "楽譜 — メロディ", "%d {x} $HOME"])
+@pytest.mark.parametrize("name", ["with space", 'it\'s "quoted"', "楽譜 — メロディ", "%d {x} $HOME"])
 def test_odd_names_of_folders(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name / "src"
     folder.mkdir(parents=True)
@@ -170,6 +180,14 @@ def test_each_rank_has_its_own_report(folder: Path, variables: dict[str, str], r
     ended = run(folder, "", **variables)
     assert ended.events(rank)[0]["rank"] == rank
     assert f"rank {rank}: plan {ended.hash}" in ended.out
+
+
+def test_what_was_changed_is_said_by_rank_0_only(folder: Path) -> None:
+    (folder / "config.py").write_text("rate = 1\n")
+    how = {"config": {folder / "config.py": {"rate": 2}}}
+    ended = run(folder, "import config\n", RANK="1", **how)
+    assert ended.patched(1) == {"rate": "2 (was 1)"}
+    assert "was 1" not in ended.out
 
 
 def test_a_forced_scratch_run_moves_last_ckpt_aside_and_says_so(folder: Path) -> None:

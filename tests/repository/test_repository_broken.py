@@ -102,7 +102,9 @@ def test_what_may_live(tmp_path: Path, body: str) -> None:
 
 def test_a_helper_that_returns_something_in_one_of_its_ways(tmp_path: Path) -> None:
     setup = SETUP + "def other(args):\n    return None, None\n"
-    either = setup.replace("    trainer = Trainer()\n", "    trainer = Trainer()\n    if args.x:\n        return 1, 2\n")
+    either = setup.replace(
+        "    trainer = Trainer()\n", "    trainer = Trainer()\n    if args.x:\n        return 1, 2\n"
+    )
     found = repository(tmp_path, PARSER + "trainer, logger = set_up(args)\nlogger.watch()\n", setup=either)
     assert found.broken == ()
 

@@ -31,7 +31,8 @@ def sets(statement: str) -> str:
 def lost(root: Path, setup: str, net: str, **modules: str) -> str:
     found: Repository = repository(root, TRAIN, **{"setup": setup, "net": net, "config": CONFIG, **modules})
     flag = found.flag("x")
-    assert flag is not None and flag.reads
+    assert flag is not None
+    assert flag.reads
     return flag.lost
 
 
@@ -61,7 +62,7 @@ def test_a_key_deep_inside(tmp_path: Path) -> None:
         "class Net:\n    def __init__(self, cfg):\n        self.d = getattr(cfg, 'key')\n",
         "class Net:\n    def __init__(self, cfg):\n        self.d = 1 if 'key' in cfg else 2\n",
         "class Net:\n    def __init__(self, cfg):\n        self.d = [cfg[k] for k in ('key', 'b')]\n",
-        "KEYS = ['key']\nclass Net:\n    def __init__(self, cfg):\n        for k in KEYS:\n            self.d = cfg[k]\n",
+        "KEYS = ['key']\nclass Net:\n    def __init__(self, cfg):\n        for k in KEYS:\n            print(cfg[k])\n",
         "class Net:\n    def __init__(self, cfg):\n        name = 'key'\n        self.d = cfg[name]\n",
         "class Net:\n    def __init__(self, cfg):\n        self.d = cfg[f'k{\"e\"}y']\n",
         "class Net:\n    def __init__(self, cfg):\n        for k, v in cfg.items():\n            if k == 'key':\n"
@@ -150,7 +151,9 @@ def test_a_dictionary_that_goes_into_the_repositorys_own_class(tmp_path: Path) -
         "        own.update(cfg['encoder']['small'])\n        self.width = own.width\n"
     )
     setup = sets("model_cfg['encoder']['small']['wdith'] = args.x")
-    assert lost(tmp_path, setup, net, settings="class Settings(Base):\n    def __init__(self, width=1):\n        pass\n")
+    assert lost(
+        tmp_path, setup, net, settings="class Settings(Base):\n    def __init__(self, width=1):\n        pass\n"
+    )
 
 
 # A copy, of which the original is read.

@@ -91,6 +91,24 @@ def test_a_load_in_a_helper_takes_what_its_caller_hands_over(tmp_path: Path) -> 
     assert (found.start.loads[0].place.file.name, found.start.loads[0].place.line) == ("helper.py", 4)
 
 
+def test_a_reader_of_files_that_two_callers_use(tmp_path: Path) -> None:
+    """The step of last.ckpt is read by the same helper as the weights of the other one."""
+    helper = """\
+    import torch
+    def read(path):
+        return torch.load(path, weights_only=True)
+    def warm_start(model, path):
+        weights = read(path)["state_dict"]
+        model.load_state_dict({k: weights[k] for k in weights}, strict=False)
+    """
+    body = """\
+from helper import read, warm_start
+step = read(folder + '/last.ckpt')['step']
+warm_start(model, args.init_ckpt)
+"""
+    assert loads(started(tmp_path, body, helper=helper)) == [("init", False, True)]
+
+
 def test_the_shape_of_the_family(tmp_path: Path) -> None:
     """A path that another file chooses, handed over in a dictionary in a tuple; a name after "@" replaces last.ckpt."""
     setup = """\
@@ -188,7 +206,10 @@ def test_packages_and_relative_imports_are_followed(tmp_path: Path) -> None:
         ("ckpt = None\nif Path(args.init_ckpt).exists():\n    ckpt = args.init_ckpt\n", 14),
         ("if os.path.exists(args.init_ckpt):\n    ckpt = args.init_ckpt\nelse:\n    print('none')\n", 13),
         ("last_ckpt = choose()\nthere = os.path.exists(last_ckpt)\nif not there:\n    last_ckpt = None\n", 16),
-        ("def find(last_ckpt):\n    if not os.path.exists(last_ckpt):\n        return None\n    return last_ckpt\n", 15),
+        (
+            "def find(last_ckpt):\n    if not os.path.exists(last_ckpt):\n        return None\n    return last_ckpt\n",
+            15,
+        ),
     ],
 )
 def test_a_missing_checkpoint_that_becomes_scratch(tmp_path: Path, body: str, line: int) -> None:
@@ -226,7 +247,8 @@ LOAD_INIT = "    model.load_state_dict(torch.load(args.init_ckpt))\n"
         ("ckpt = args.init_ckpt or last\nmodel.load_state_dict(torch.load(ckpt))\n", "init"),
         ("ckpt = None\nif os.path.exists(last):\n    ckpt = last\nif ckpt is None:\n"
          "    ckpt = args.init_ckpt\nmodel.load_state_dict(torch.load(ckpt))\n", "last"),
-        (f"if args.init_ckpt:\n{LOAD_INIT}trainer.fit(model, ckpt_path=last if os.path.exists(last) else None)\n", "last"),
+        (f"if args.init_ckpt:\n{LOAD_INIT}"
+         "trainer.fit(model, ckpt_path=last if os.path.exists(last) else None)\n", "last"),
         ("def pick():\n    if args.init_ckpt:\n        return args.init_ckpt\n    return last\n"
          "model.load_state_dict(torch.load(pick()))\n", "init"),
         (f"if args.other == 'x':\n{LOAD_LAST}else:\n{LOAD_INIT}", "unknown"),
