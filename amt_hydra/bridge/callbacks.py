@@ -11,7 +11,7 @@ from .session import Session, is_on
 
 def made(session: Session, package: Any, trainer: Any, model: Any) -> Any:
     """Return the callbacks that the plan asks for, and make way for them."""
-    found = []
+    found = [_begins(session, package)]
     if session.arguments("warmstart") is not None:
         found.append(_warmstart(session, package, weights.names(model)))
     if session.arguments("grad_finite") is not None:
@@ -23,6 +23,16 @@ def made(session: Session, package: Any, trainer: Any, model: Any) -> Any:
     if session.arguments("last") is not None:
         found.append(_last(session, package, trainer))
     return found
+
+
+def _begins(session: Session, package: Any) -> Any:
+    class Begins(package.callbacks.Callback):
+        """Refuses a training that lacks a part of the plan: now, and not when it is over."""
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            session.refuse_pending("the training begins")
+
+    return Begins()
 
 
 def _warmstart(session: Session, package: Any, before: Any) -> Any:
@@ -50,25 +60,35 @@ def _grad_finite(session: Session, package: Any) -> Any:
 
 def _last(session: Session, package: Any, trainer: Any) -> Any:
     own = package.callbacks.ModelCheckpoint
-    for callback in trainer.callbacks:
-        if isinstance(callback, own):
-            callback.save_last = False  # frozen on a plateau, a link, or last-v1: whatever it is in this version
 
-    class Last(package.callbacks.Checkpoint):
-        """Keeps last.ckpt a real file and current. Lightning runs checkpoint callbacks last, in their order."""
+    class Last(package.callbacks.Callback):
+        """Keeps last.ckpt a real file and current: with the step, and with what every ModelCheckpoint knows by then."""
 
         def __init__(self) -> None:
-            self.step = None
+            self.saved: Any = None
             self.folder = session.checkpoints
 
+        def setup(self, trainer: Any, pl_module: Any, stage: Any) -> None:
+            """Go behind every ModelCheckpoint: Lightning has put those of configure_callbacks() last by now."""
+            trainer.callbacks = [c for c in trainer.callbacks if c is not self] + [self]
+
         def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-            folders = [c.dirpath for c in trainer.callbacks if isinstance(c, own) and c.dirpath]
-            if folders and os.path.realpath(str(folders[0])) != os.path.realpath(session.checkpoints):
+            theirs = [c for c in trainer.callbacks if isinstance(c, own)]  # configure_callbacks() has added its own
+            folders = [os.path.realpath(str(c.dirpath)) for c in theirs if c.dirpath]
+            if folders and os.path.realpath(session.checkpoints) not in folders:
                 session.refuse(
                     "checkpoints would go to %s, and the plan looks for them in %s: name the place with repo.runs or "
-                    "repo.checkpoints" % (os.path.realpath(str(folders[0])), session.checkpoints)
+                    "repo.checkpoints" % (folders[0], session.checkpoints)
                 )
+            for callback in theirs:
+                callback.save_last = False  # frozen on a plateau, a link, or last-v1: whatever it is in this version
             session.done("last", "last.ckpt in %s is kept current" % self.folder)
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            if trainer.ckpt_path and os.path.realpath(str(trainer.ckpt_path)) == os.path.realpath(
+                os.path.join(self.folder, "last.ckpt")
+            ):
+                self.saved = _state(trainer, own)  # written anew before a step is made, it would count a batch twice
 
         def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
             if not trainer.sanity_checking and trainer.state.fn == "fit":
@@ -81,15 +101,24 @@ def _last(session: Session, package: Any, trainer: Any) -> Any:
             self._save(trainer)
 
         def _save(self, trainer: Any) -> None:
-            if trainer.global_step == self.step or getattr(trainer, "fast_dev_run", False):
+            if getattr(trainer, "fast_dev_run", False):
+                return
+            state = _state(trainer, own)
+            if not trainer.strategy.reduce_boolean_decision(state != self.saved, all=False):  # one answer on all ranks
                 return
             last = os.path.join(self.folder, "last.ckpt")
             part = last + ".part"
             trainer.save_checkpoint(part)  # on every rank: Lightning decides who writes
+            if os.path.isdir(part):  # looked at by all ranks, so that none waits for one that has refused
+                session.refuse("%s is a folder: this strategy writes sharded checkpoints" % part)
             if trainer.is_global_zero:
-                if os.path.isdir(part):
-                    session.refuse("%s is a folder: this strategy writes sharded checkpoints" % part)
                 os.replace(part, last)
-            self.step = trainer.global_step
+            self.saved = state
 
     return Last()
+
+
+def _state(trainer: Any, own: Any) -> Any:
+    """Return what last.ckpt has to be current with: the step, and the best ones so far."""
+    theirs = [c for c in trainer.callbacks if isinstance(c, own)]
+    return trainer.global_step, [(c.best_model_path, sorted(c.best_k_models)) for c in theirs]

@@ -39,22 +39,27 @@ def _made(session: Session, base: Any) -> Any:
         """Takes WandbLogger's arguments, and keeps its folder: <save_dir>/<project>/<id>."""
 
         def __init__(self, name: Any = None, save_dir: Any = ".", version: Any = None, **others: Any) -> None:
-            folder = others["dir"] if others.get("dir") is not None else save_dir
+            known = version or others.get("id") or name
             super().__init__(
-                folder,
-                name=others.get("project") or "lightning_logs",
-                version=others.get("id") or version or name,
+                save_dir or others.get("dir") or ".",
+                name=others.get("project") or os.environ.get("WANDB_PROJECT") or "lightning_logs",
+                version=known if known is None else str(known),
                 prefix=others.get("prefix") or "",
             )
             self._said: set[str] = set()
-            if session.rank == 0:
-                keep_earlier(self.log_dir)
-                atexit.register(join, self.log_dir)
+            self._run: Any = None
+            if session.rank == 0 and not session.worker:
+                folder = os.path.abspath(self.log_dir)
+                keep_earlier(folder)
+                atexit.register(join, folder)
             session.done("csv", "metrics go to %s" % os.path.join(self.log_dir, FILE))
 
         @property
         def experiment(self) -> Any:
-            return _Experiment(self, base.experiment.fget(self))
+            writer = None if session.worker else base.experiment.fget(self)  # making one deletes the file that is there
+            if self._run is None:
+                self._run = _Experiment(self, writer)
+            return self._run
 
         def watch(self, *args: Any, **kwargs: Any) -> None:
             self.pass_over("watch")
@@ -84,6 +89,8 @@ class _Config(Dict[str, Any]):
         self[name] = value
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # copy and pickle ask for theirs
         return self.get(name)
 
 
@@ -95,13 +102,23 @@ class _Experiment:
         self._writer = writer
         self.config = _Config()
         self.summary = _Config()
+        self.id, self.project, self.dir = logger.version, logger.name, logger.log_dir
+        self.name = self.id
 
     def log(self, values: Any, step: Any = None, **others: Any) -> None:
         numbers = {k: float(v) for k, v in values.items() if _is_number(v)}
         if numbers:
             self._logger.log_metrics(numbers, step)
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if args or kwargs:
+            self._logger.pass_over("save")  # of files, to W&B
+        elif self._writer is not None:
+            self._writer.save()
+
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         if hasattr(self._writer, name):
             return getattr(self._writer, name)
         return lambda *args, **kwargs: self._logger.pass_over(name)
@@ -110,7 +127,7 @@ class _Experiment:
 def _is_number(value: Any) -> Any:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last: a tensor of several elements
         return False
     return not isinstance(value, str)
 

@@ -37,8 +37,9 @@ def is_on(variable: str) -> Any:
 class Session:
     """What the plan says, and which parts of it were applied."""
 
-    def __init__(self, file: str, quiet: Any = False) -> None:
-        self.quiet = quiet
+    def __init__(self, file: str, worker: Any = False) -> None:
+        self.worker = worker
+        """Whether this process was spawned from train.py's, to load its data: it says nothing and writes nothing."""
         with open(file, "rb") as handle:
             data = handle.read()
         plan = json.loads(data.decode("utf-8", "surrogateescape"))
@@ -51,6 +52,8 @@ class Session:
         self.config = plan["config"]
         self.capabilities = plan["capabilities"]
         self.rank = rank()
+        self.trainer: Any = None
+        """The one that trained first."""
         self.reports = "%s-rank%d.jsonl" % (os.path.splitext(file)[0], self.rank)
         self.pending = set(self.capabilities)
         self.pending.update(named(entry) for entry in self.config)
@@ -70,18 +73,28 @@ class Session:
 
     def say(self, text: str, every: Any = False) -> None:
         """Print one line; by rank 0 only, unless `every`."""
-        if not self.quiet and (every or self.rank == 0):
+        if not self.worker and (every or self.rank == 0):
             _print(sys.stdout, text)
 
     def report(self, event: Any, **facts: Any) -> None:
         """Append one event to this rank's report. A disk that is full must not end the training."""
-        if self.quiet:
+        if self.worker:
             return
         try:
             with open(self.reports, "a", encoding="utf-8", errors="surrogateescape") as handle:
                 handle.write(json.dumps(dict(event=event, rank=self.rank, **facts), ensure_ascii=False) + "\n")
         except (OSError, ValueError) as error:
             self.say("no report: %s" % error, every=True)
+
+    def refuse_pending(self, when: str) -> None:
+        """End the process where a part of the plan was not applied."""
+        if self.rank != 0:  # train.py may well load a file or make a logger on rank 0 only
+            self.pending.difference_update(("csv", "unpickle"))
+        if self.pending:
+            self.refuse(
+                "%s, and this was never applied: %s. What it would have changed was not met; look at the lines above"
+                % (when, ", ".join(sorted(self.pending)))
+            )
 
     def refuse(self, text: str) -> None:
         """End the process: what was asked for would not be what is trained."""

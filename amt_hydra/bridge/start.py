@@ -45,11 +45,7 @@ def main() -> None:
         part.hook(session, finder)
     finder.install()
     _run(session, finder)
-    if session.pending:
-        session.refuse(
-            "train.py has ended, and this was never applied: %s. What it would have changed was not met; "
-            "look at the lines above" % ", ".join(sorted(session.pending))
-        )
+    session.refuse_pending("train.py has ended")
     session.report("end")
 
 
@@ -74,9 +70,9 @@ def _force_scratch(session: Session) -> None:
 
 def worker(names: Any) -> None:
     """Execute train.py for a process that multiprocessing has spawned from it, with the plan's values."""
-    session = Session(os.environ[VARIABLE], quiet=True)
+    session = Session(os.environ[VARIABLE], worker=True)
     finder = Finder()
-    for part in (values, loads, workers):
+    for part in (values, loads, csvlog, workers):
         part.hook(session, finder)
     finder.install()
     names["__file__"] = session.train

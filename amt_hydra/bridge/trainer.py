@@ -13,14 +13,12 @@ from .hooks import Finder
 from .session import Session, is_on
 
 PACKAGES = ("pytorch_lightning", "lightning.pytorch")
-_OF_FIT = ("resume", "warmstart", "last", "grad_finite")
 
 
 def hook(session: Session, finder: Finder) -> None:
     """Patch whichever of the two packages train.py imports."""
-    if any(session.arguments(name) is not None for name in (*_OF_FIT, "detect_anomaly", "seed")):
-        for name in PACKAGES:
-            finder.after.setdefault(name, []).append(functools.partial(_patch, session))
+    for name in PACKAGES if session.pending else ():
+        finder.after.setdefault(name, []).append(functools.partial(_patch, session))
 
 
 def _patch(session: Session, package: Any) -> None:
@@ -59,18 +57,28 @@ def _fit(session: Session, package: Any, fit: Any) -> Any:
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = signature.bind(self, *args, **kwargs).arguments
         model = given.get("model")
-        if model is None or getattr(self, "_amt_bridge", False):
+        if model is None or not _is_first(session, self):
             return fit(self, *args, **kwargs)
-        self._amt_bridge = True
         path = _checkpoint(session, given.get("ckpt_path"))
         if path is not None:
             given["ckpt_path"] = path
         importlib.import_module(package.__name__ + ".callbacks")
-        self.callbacks.extend(callbacks.made(session, package, self, model))
+        self.callbacks[:0] = callbacks.made(session, package, self, model)  # first: an EMA copies what was loaded
         given.pop("self")
         return fit(self, **given)
 
     return wrapped
+
+
+def _is_first(session: Session, trainer: Any) -> Any:
+    """Return whether this is the training that the plan is for: the first. A second that it resumed would undo it."""
+    first, session.trainer = session.trainer, session.trainer or trainer
+    if first is not None and first is not trainer:
+        session.say(
+            "a second Trainer: its fit() is as train.py has it, without resume, warm-start, last.ckpt or checks"
+        )
+        session.report("second_trainer")
+    return first is None
 
 
 def _checkpoint(session: Session, passed: Any) -> Any:

@@ -12,7 +12,8 @@ from .session import Session, named
 SETTERS: list[_Setter] = []
 """One per changed file; its number stands in the calls that the changed source makes."""
 _CALL = "__import__('sys').modules[%r].SETTERS[%d](globals(), %r)"
-_SEEN = "__amt_bridge_seen__"
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+_NOT_RUN_HERE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def hook(session: Session, finder: Finder) -> None:
@@ -28,19 +29,37 @@ def hook(session: Session, finder: Finder) -> None:
 def _compiler(number: int) -> Any:
     def compiled(data: bytes, path: Any) -> Any:
         tree = ast.parse(data, path)
-        body = []
-        begun = False
-        for node in tree.body:
-            body.append(node)
-            begun = begun or not _is_head(node)
-            if begun:  # nothing may come between the docstring and `from __future__`
-                body.append(_call(number, False, node))
-        if body:
-            body.append(_call(number, True, tree.body[-1]))
-        tree.body = body
+        head = 0  # nothing may come between the docstring and `from __future__`
+        while head < len(tree.body) and _is_head(tree.body[head]):
+            head += 1
+        if tree.body:
+            ends = _call(number, True, tree.body[-1])
+            tree.body = [*tree.body[:head], *_with_calls(number, tree.body[head:]), ends]
         return compile(tree, path, "exec", dont_inherit=True)
 
     return compiled
+
+
+def _with_calls(number: int, statements: Any) -> Any:
+    """Return statements with a call after each, also of those within an `if`, a `try`, a `with` or a loop."""
+    found: list[ast.stmt] = []
+    for node in statements:
+        if not isinstance(node, _NOT_RUN_HERE):
+            _put_into(number, node)
+        found += [node, _call(number, False, node)]
+    return found
+
+
+def _put_into(number: int, node: Any) -> None:
+    for name in _BODIES:
+        inner = getattr(node, name, None)
+        if not isinstance(inner, list) or not inner:
+            continue
+        if isinstance(inner[0], ast.stmt):
+            setattr(node, name, _with_calls(number, inner))
+        else:  # except clauses, and the cases of a match
+            for part in inner:
+                _put_into(number, part)
 
 
 def _is_head(node: Any) -> Any:
@@ -58,25 +77,19 @@ def _call(number: int, last: Any, after: Any) -> Any:
 
 
 class _Setter:
-    """Called after each statement of the module: sets what is there by then, once, and all of it again at the end."""
+    """Called after each statement that the module executes: whatever that has bound anew is set before it is used."""
 
     def __init__(self, session: Session, entries: Any) -> None:
         self.session = session
         self.entries = entries
 
     def __call__(self, names: Any, last: Any) -> None:
-        seen = names.setdefault(_SEEN, set())
-        for number, entry in enumerate(self.entries):
-            if number in seen and not last:
-                continue
+        for entry in self.entries:
             holder, missing = _holder(names, entry["key"])
             if missing is None:
-                seen.add(number)
                 self._set(holder, entry)
             elif last:
                 self._refuse(entry, missing, holder)
-        if last:
-            del names[_SEEN]
 
     def _set(self, holder: Any, entry: Any) -> None:
         name, key = entry["key"][-1], ".".join(entry["key"])

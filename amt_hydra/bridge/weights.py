@@ -12,7 +12,7 @@ _PREFIXES = ("model.", "module.", "_orig_mod.", "net.")
 
 def names(model: Any) -> Any:
     """Return the names of a model's tensors as they are before setup() makes more of them."""
-    return set(model.state_dict())
+    return set(getattr(model, "_orig_mod", model).state_dict())  # fit() unwraps what torch.compile has wrapped
 
 
 def load(session: Session, trainer: Any, model: Any, before: Any) -> None:

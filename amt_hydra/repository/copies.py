@@ -204,7 +204,8 @@ def _imports(data: bytes, name: bytes) -> bool:
 
 def _chains(module: ModuleUnits) -> Iterator[tuple[ast.expr, Chain]]:
     parents = module.source.parents
-    for node in (*module.source.nodes(ast.Subscript), *module.source.nodes(ast.Call)):
+    gets = (c for c in module.source.nodes(ast.Call) if isinstance(c.func, ast.Attribute) and c.func.attr == "get")
+    for node in (*module.source.nodes(ast.Subscript), *gets):
         base, keys = _chain(node)
         outer = parents.get(node)
         if isinstance(outer, ast.Attribute) and outer.attr == "get":

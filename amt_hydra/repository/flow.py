@@ -42,7 +42,7 @@ class Flow:
         units, parents = self._units[module], module.source.parents
         while node in parents:
             node = parents[node]
-            if node in units and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            if node in units:
                 return units[node]
         return module.top
 

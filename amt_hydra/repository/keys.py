@@ -38,17 +38,19 @@ class Keys:
     def is_read(self, key: str) -> bool:
         """Whether a key may be read anywhere."""
         text = key.encode()
-        if key in _FOREIGN or text in self._parameters() or any(p.fullmatch(key) for p in self._patterns()):
+        if key in _FOREIGN or text in self._parameters():
             return True
         unsure = []
         for source in self.files:
             if text in source.data:
-                contexts = set(_contexts(source.data, text))
-                if True in contexts:
-                    return True
-                if None in contexts:
+                clear = True
+                for read in _contexts(source.data, text):
+                    if read:
+                        return True
+                    clear &= read is not None
+                if not clear:
                     unsure.append(source)
-        return any(self._reads(key, source) for source in unsure)
+        return any(p.fullmatch(key) for p in self._patterns()) or any(self._reads(key, source) for source in unsure)
 
     def _parameters(self) -> set[bytes]:
         """Return the names of parameters, as far as they are found in the text: keys spread as keywords go there."""

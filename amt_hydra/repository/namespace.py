@@ -25,6 +25,8 @@ class Namespace(Names):
     # Building nodes from expressions.
 
     def _build(self, node: ast.expr, place: Place) -> Node:
+        if isinstance(node, ast.Constant):  # most of them
+            return Leaf(node.value, place)
         found = self.lookup(node)
         if found is not None:
             # An alias of a dictionary shares it, as in Python; a scalar is written anew at this place.
@@ -74,6 +76,9 @@ class Namespace(Names):
                 tree.items[keyword.arg] = built
 
     def _put(self, tree: Tree, key: ast.expr, value: Node) -> None:
+        if isinstance(key, ast.Constant):
+            tree.items[key.value] = value
+            return
         try:
             tree.items[evaluate(key, self.scope)] = value
         except (Undecided, TypeError):

@@ -13,6 +13,7 @@ from amt_hydra.repository.units import Unit
 
 # Conditions that hold in one process of every run.
 _RANK = re.compile(r"rank\s*==\s*0|is_global_zero|is_main_process|is_world_process_zero|__name__ == '__main__'")
+_FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
 _EXITS = frozenset({"exit", "_exit", "quit"})
 _SETS_NONE = re.compile(rb"[ \t]*(?:self\.)?([A-Za-z_]\w*)[ \t]*=[ \t]*None[ \t]*(?:#.*)?\r?$")
 
@@ -68,9 +69,7 @@ class Surely:
         if unit not in self._inside:
             nodes: list[ast.AST] = [unit.node]
             for node in nodes:  # it grows as it is gone through
-                nodes += [
-                    n for n in children(node) if not isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-                ]
+                nodes += [n for n in children(node) if n.__class__ not in _FUNCTIONS]
             self._inside[unit] = nodes
         return self._inside[unit]
 

@@ -10,6 +10,7 @@ from amt_hydra.repository.syntax import children
 _NOTED = frozenset(
     {ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.With, ast.AugAssign, ast.Return, ast.Call, ast.Attribute, ast.Dict}
 ) | frozenset({ast.List, ast.Set, ast.Global, ast.Nonlocal})
+_SPECIAL = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Import, ast.ImportFrom})
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -80,7 +81,12 @@ class ModuleUnits:
         return unit
 
     def _visit(self, node: ast.AST, unit: Unit, owner: str | None) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        kind = node.__class__
+        if kind not in _SPECIAL:  # most nodes; a chain of isinstance would take longer than all the rest
+            if kind in _NOTED:
+                self._note(node, unit)
+            self._visit_all(children(node), unit, owner)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             self._visit_all(
                 [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)], unit, owner
             )
@@ -94,12 +100,8 @@ class ModuleUnits:
             unit.names.add(node.name)
             self.classes[node.name] = node
             self._visit_all([*node.bases, *node.body], unit, node.name)
-        else:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                self._import(node, unit)
-            elif type(node) in _NOTED:
-                self._note(node, unit)
-            self._visit_all(children(node), unit, owner)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            self._import(node, unit)
 
     def _visit_all(self, nodes: Sequence[ast.AST], unit: Unit, owner: str | None) -> None:
         for node in nodes:

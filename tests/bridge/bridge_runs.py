@@ -146,14 +146,3 @@ def lowest() -> dict[str, str]:
         assert "AMT_CI" not in os.environ, f"{LOWEST} is not there: make test installs it"
         pytest.skip(f"{LOWEST} is not there: make test installs it")
     return {"PYTHONPATH": str(LOWEST)}
-
-
-def same(one: Any, two: Any) -> bool:
-    """Bit for bit, through mappings and lists."""
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, two)
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(same(one[k], two[k]) for k in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(two) and all(same(a, b) for a, b in zip(one, two, strict=True))
-    return bool(one == two)

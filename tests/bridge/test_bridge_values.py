@@ -48,6 +48,45 @@ def test_a_value_that_the_file_changes_again_is_set_again(run: Callable[..., End
     assert seen(run(config, SHOW.format("cfg"), {"cfg.a": 9})) == {"a": 9}
 
 
+def test_a_scalar_that_the_file_binds_again_is_set_before_it_is_used(run: Callable[..., Ended]) -> None:
+    config = "rate = 16000\nrate = rate * 2\nframes = rate // 10\nnested = {'rate': rate}\n"
+    assert seen(run(config, SHOW.format("[rate, frames, nested]"), {"rate": 8000})) == [8000, 800, {"rate": 8000}]
+
+
+BLOCKS = {
+    "if": "if True:\n    cfg = {'a': 1}\n    copied = dict(cfg)",
+    "else": "if False:\n    pass\nelif False:\n    pass\nelse:\n    cfg = {'a': 1}\n    copied = dict(cfg)",
+    "try": "try:\n    cfg = {'a': 1}\n    copied = dict(cfg)\nfinally:\n    pass",
+    "except": "try:\n    import nothing_\nexcept ImportError:\n    cfg = {'a': 1}\n    copied = dict(cfg)",
+    "try else": "try:\n    pass\nexcept OSError:\n    pass\nelse:\n    cfg = {'a': 1}\n    copied = dict(cfg)",
+    "finally": "try:\n    pass\nfinally:\n    cfg = {'a': 1}\n    copied = dict(cfg)",
+    "with": "import contextlib\nwith contextlib.suppress(OSError):\n    cfg = {'a': 1}\n    copied = dict(cfg)",
+    "for": "for _ in range(2):\n    cfg = {'a': 1}\n    copied = dict(cfg)",
+    "while": "while True:\n    cfg = {'a': 1}\n    copied = dict(cfg)\n    break",
+    "match": "match 1:\n    case 1:\n        cfg = {'a': 1}\n        copied = dict(cfg)",
+    "nested": "if True:\n    with open(__file__):\n        cfg = {'a': 1}\n        copied = dict(cfg)",
+}
+
+
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS.keys())
+def test_what_a_block_makes_of_a_dictionary_has_the_value(run: Callable[..., Ended], block: str) -> None:
+    assert seen(run(block + "\n", SHOW.format("[cfg, copied]"), {"cfg.a": 2})) == [{"a": 2}, {"a": 2}]
+
+
+def test_functions_and_classes_of_the_file_are_left_as_they_are(run: Callable[..., Ended]) -> None:
+    config = """\
+cfg = {"a": 1}
+def doubled():
+    "Doc."
+    a = 5
+    return 2 * cfg["a"] + a
+class Shape:
+    a = 1
+made = [doubled(), Shape.a, doubled.__doc__]
+"""
+    assert seen(run(config, SHOW.format("made"), {"cfg.a": 2})) == [9, 1, "Doc."]
+
+
 def test_a_docstring_and_future_imports_stay_first(run: Callable[..., Ended]) -> None:
     config = '"""Doc."""\nfrom __future__ import annotations\nfrom __future__ import division\ncfg = {"a": 1}\n'
     train = "import json, config.config as c\nprint('seen', json.dumps([c.cfg, c.__doc__]))\n"

@@ -43,14 +43,3 @@ class Family:
             for name in [n for n in sys.modules if n.split(".")[0] == "utils"]:
                 del sys.modules[name]
         return loaded
-
-
-def same(one: Any, two: Any) -> bool:
-    """Bit for bit, through mappings and lists."""
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, two)
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(same(one[k], two[k]) for k in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(two) and all(same(a, b) for a, b in zip(one, two, strict=True))
-    return bool(one == two)

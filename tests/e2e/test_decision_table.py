@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from desk import TINY, Desk
+from tensors import same
 
 Tree = Callable[[Path], dict[str, tuple[int, int, bytes]]]
 
@@ -17,17 +18,6 @@ Tree = Callable[[Path], dict[str, tuple[int, int, bytes]]]
 def load(path: Path) -> dict[str, Any]:
     loaded: dict[str, Any] = torch.load(path, weights_only=True)
     return loaded
-
-
-def same(one: Any, two: Any) -> bool:
-    """Bit for bit, through mappings and lists."""
-    if isinstance(one, torch.Tensor):
-        return torch.equal(one, two)
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(same(one[k], two[k]) for k in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(two) and all(same(a, b) for a, b in zip(one, two, strict=True))
-    return bool(one == two)
 
 
 @pytest.fixture(scope="module")

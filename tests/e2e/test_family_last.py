@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from desk import Desk
-from family import Family, same
+from family import Family
+from tensors import same
 from trainable import write
 
 LOWEST = Path(__file__).resolve().parents[2] / ".venv" / "lightning-2.2"

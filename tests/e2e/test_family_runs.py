@@ -5,7 +5,8 @@ import json
 
 import pytest
 from desk import Desk
-from family import Family, same
+from family import Family
+from tensors import same
 from trainable import write
 
 NO_REFUSAL = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
