@@ -61,7 +61,7 @@ def _grad_finite(session: Session, package: Any) -> Any:
 def _last(session: Session, package: Any, trainer: Any) -> Any:
     own = package.callbacks.ModelCheckpoint
 
-    class Last(package.callbacks.Callback):
+    class Last(package.callbacks.Checkpoint):
         """Keeps last.ckpt a real file and current: with the step, and with what every ModelCheckpoint knows by then."""
 
         def __init__(self) -> None:
@@ -104,6 +104,7 @@ def _last(session: Session, package: Any, trainer: Any) -> Any:
             if getattr(trainer, "fast_dev_run", False):
                 return
             state = _state(trainer, own)
+            _ = trainer.callback_metrics  # reduced here: rank 0's progress bar has met that collective already
             if not trainer.strategy.reduce_boolean_decision(state != self.saved, all=False):  # one answer on all ranks
                 return
             last = os.path.join(self.folder, "last.ckpt")

@@ -1,5 +1,7 @@
 """Two ranks that Lightning itself starts, on CPUs: the same plan in both, and no rank that waits for the other."""
 
+from pathlib import Path
+
 import pytest
 from bridge_runs import Ended, Trained
 from tensors import same
@@ -67,3 +69,15 @@ def test_a_bad_gradient_ends_both(trained: Trained) -> None:
     assert run.code == 1
     for rank in (0, 1):
         assert f"the gradient of head.bias is not finite at step 1 on rank {rank} (1 of 4 gradients)" in run.err
+
+
+def test_epoch_metrics_that_one_rank_reduces_first_meet_no_other_collective(tmp_path: Path) -> None:
+    """Rank 0's progress bar reduces them at the epoch's end; the others do later."""
+    changes = {
+        "enable_progress_bar=False": "enable_progress_bar=True",
+        "        return loss\n": '        self.log("train_loss", loss, on_epoch=True, prog_bar=True, sync_dist=True)\n'
+        "        return loss\n",
+    }
+    trained = Trained(write(tmp_path / "logs", changes=changes))
+    trained.well("a", "-it", "4", *RANKS, last={})
+    assert trained.saved("a")["global_step"] == 4
