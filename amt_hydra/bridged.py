@@ -106,20 +106,25 @@ def _start(
     settings, state = facts.settings, facts.state
     if settings.init.mode == "resume" and state.last is not None:
         if repository.resumes:
-            return _unpickle(state.last, repository, state.last.path)
+            return _unpickle(state.last, state.last.path)
         why = f"fit() gets ckpt_path; {_instead(repository)}"
         return [Capability("resume", why, _checkpoint(state.last, state.last.path))]
     if settings.init.mode == "warmstart" and weights is not None and state.init is not None:
         if not _carries(channels, "init.ckpt", "warmstart"):
-            return _unpickle(state.init, repository, weights)
+            return [] if loads_openly(repository, "init") else _unpickle(state.init, weights)
         arguments = {**_checkpoint(state.init, weights), "min_coverage": settings.init.min_coverage}
         return [Capability("warmstart", _WARMSTART, arguments)]
     return []
 
 
-def _unpickle(ray: Xray, repository: Repository, path: Path) -> list[Capability]:
-    """The repository loads the file itself, and torch would refuse it."""
-    if ray.weights_only or any(load.weights_only is False for load in repository.start.loads):
+def loads_openly(repository: Repository, takes: str) -> bool:
+    """Whether the repository's own load of that checkpoint asks for the classes that it holds."""
+    return any(load.weights_only is False and load.takes in (takes, "unknown") for load in repository.start.loads)
+
+
+def _unpickle(ray: Xray, path: Path) -> list[Capability]:
+    """The repository, or Lightning for it, loads the file, and torch would refuse it."""
+    if ray.weights_only:
         return []
     why = f"{ray.path.name} holds {', '.join(ray.refused_globals[:2])}: loaded without torch's weights_only default"
     return [Capability("unpickle", why, {"ckpt": str(path)})]

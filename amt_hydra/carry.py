@@ -147,12 +147,17 @@ def _extra_flags(
     words: list[tuple[Flag, list[str]]] = []
     unknown: list[Unkept] = []
     owners = {c.flag.dest: key for key, c in channels.items() if c.flag}
+    seen: dict[str, str] = {}
     for name, value in settings.extra.flags.items():
         key, dest = f"extra.flags.{name}", extra_dest(name)
         flag = repository.flag(dest)
         if value is None:
             continue  # as everywhere: the repository decides
-        if flag is None:
+        earlier = seen.setdefault(dest, name)
+        if earlier != name:
+            text = f"extra.flags.{earlier} is the same flag: argparse would take the last of the two"
+            unknown.append(Unkept("flag", key, value, True, text, "leave one of them out"))
+        elif flag is None:
             close = nearest(dest, [f.dest for f in repository.flags])
             hint = f"did you mean extra.flags.{close}?" if close else "python -m amt_hydra inspect lists the flags"
             unknown.append(Unkept("flag", key, value, True, f"{repository.train} has no such flag", hint))
@@ -180,7 +185,10 @@ def _extra_config(
         key = f"extra.config.{name}"
         if value is None:
             continue  # as everywhere: the repository decides; its own None is written None
-        if name in owners:
+        if not settings.repo.bridge:
+            text = "only the bridge sets a value of config.py, and repo.bridge is false"
+            unknown.append(Unkept("flag", key, value, True, text, "use repo.bridge=true"))
+        elif name in owners:
             hint = f"use {owners[name]}=…"
             unknown.append(Unkept("flag", key, value, True, "a setting of its own carries it", hint))
         elif name not in repository.config:

@@ -47,7 +47,7 @@ def _read(settings: Settings, repository: Repository) -> Path | None:
     """What the first means of the mapping yields; None where it is computed."""
     means = [parse(text, "runs_from") for text in settings.repo.runs_from]
     extra = {extra_dest(name): value for name, value in settings.extra.flags.items() if value is not None}
-    keys = settings.extra.config
+    keys = {name: value for name, value in settings.extra.config.items() if value is not None}
     given = [extra[m.name] for m in means if m.kind == "flag" and m.name in extra]
     given += [keys[m.name] for m in means if m.kind == "config" and m.name in keys]
     value = given[0] if given else lookup(means, repository)

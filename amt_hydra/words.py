@@ -75,16 +75,31 @@ def fit(value: object, own: object) -> object:
     if isinstance(own, bool):
         return _truth(value)
     if isinstance(own, int):
-        return _whole_number(value)
+        return _number(value) if own in (0, 1) and _is_fraction(value) else _whole_number(value)  # dropout 0 -> 0.1
     if isinstance(own, float):
         return _number(value)
     if isinstance(own, list | tuple):
         if not isinstance(value, list | tuple):
             raise ValueError("takes a list")
-        return [fit(one, own[0]) if own else one for one in value]
+        return [fit(one, _pattern(own, number)) for number, one in enumerate(value)]
     if isinstance(value, Mapping | list | tuple):
         raise ValueError(f"takes single values, not {value}")
-    return str(value)
+    return value if str(own).lower() == "auto" else str(value)  # auto stands for a number
+
+
+def _pattern(own: Sequence[object], number: int) -> object:
+    """The element of a list whose type the one at `number` has: among numbers a float, where there is one."""
+    if not own:
+        return None
+    if all(isinstance(one, int | float) and not isinstance(one, bool) for one in own):
+        return next((one for one in own if isinstance(one, float)), own[0])
+    return own[min(number, len(own) - 1)]
+
+
+def _is_fraction(value: object) -> bool:
+    with contextlib.suppress(ValueError):
+        return 0 < abs(_number(value)) < 1
+    return False
 
 
 def _truth(value: object) -> bool:

@@ -65,6 +65,7 @@ class EncoderFitsDecoder(Check):
         """Look the pair up in config.py's table of what stands between the two; compare latents or widths."""
         encoder, decoder = _text(subject, "encoder_type"), _text(subject, "decoder_type")
         pairs = {k.removeprefix(_PAIRS): v for k, v in subject.repository.config.items() if k.startswith(_PAIRS)}
+        pairs = {name: value for name, value in pairs.items() if name.count(".") == 1}
         if not encoder or not decoder or not pairs:
             return
         pair = pairs.get(f"{encoder}.{decoder}")

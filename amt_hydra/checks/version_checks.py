@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from amt_hydra import version_rules as rules
+from amt_hydra.bridged import loads_openly
 from amt_hydra.checkpoint import Xray
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.checks.identity_checks import IdentityHolds
@@ -96,9 +97,10 @@ class LoadsAsIs(Check):
         """List the classes that would be refused, and who sees to it that they are not."""
         mode, state = subject.settings.init.mode, subject.state
         ray = {"scratch": None, "resume": state.last, "warmstart": state.init}[mode]
-        if ray is None or ray.weights_only or any(x.weights_only is False for x in subject.repository.start.loads):
-            return
         by_fit = mode == "resume" and bool(subject.repository.resumes)
+        takes = "last" if mode == "resume" else "init"
+        if ray is None or ray.weights_only or (not by_fit and loads_openly(subject.repository, takes)):
+            return
         imported = subject.repository.lightning
         refuses = rules.fit_refuses(subject.versions, imported) if by_fit else rules.torch_refuses(subject.versions)
         torch = f"torch {subject.versions.packages.get('torch', '2.6 and newer')}"
