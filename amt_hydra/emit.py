@@ -92,11 +92,8 @@ def _entry(
     there = [text for text in means if exists(parse(text, key), repository)]
     if there:
         shown = ", ".join(f'"{text}"' if "[" in text else text for text in there)
-        note = (
-            f"   # {' '.join(str(channel.current).split())} at {_short(channel.place, repository)}"
-            if channel.place
-            else ""
-        )
+        value = " ".join(str(channel.current).split())  # of one line, as a comment is
+        note = f"   # {value} at {_short(channel.place, repository)}" if channel.place else ""
         return [f"{name}: [{shown}]{note}"]
     proposed = [f"# {name}: [{text}]   # {note}" for text, note in _proposed(key, repository, taken)]
     return proposed or [f"# {name}: []   # nothing like it was found"]

@@ -74,7 +74,7 @@ def _why_unreached(key: str, channels: Mapping[str, Channel], repository: Reposi
 
 def same(value: object, own: object) -> bool:
     """Whether the repository's own value is what is wanted; names are compared in lower case, as this family does."""
-    if "/" in str(value):  # a path, which is another one in other letters
+    if "/" in str(value):  # a path or a metric, which is another one in other letters
         return str(value) == str(own)
     return value == own or str(value).lower() == str(own).lower()
 

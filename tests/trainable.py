@@ -10,6 +10,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+LOWEST = Path(__file__).resolve().parents[1] / ".venv" / "lightning-2.2"
 
 TRAIN = """\
 import argparse
@@ -256,6 +262,24 @@ class Trainable:
             check=False,
         )
         return Ended(done.returncode, done.stdout)
+
+    def load(self, path: Path) -> dict[str, Any]:
+        """A checkpoint, with the class of the repository's own that it holds."""
+        sys.path.insert(0, str(self.source))
+        try:
+            return dict(torch.load(path, weights_only=False))
+        finally:
+            sys.path.pop(0)
+            for name in [n for n in sys.modules if n.split(".")[0] == "utils"]:
+                del sys.modules[name]
+
+
+def lowest() -> dict[str, str]:
+    """Variables that put the lowest Lightning first; skips where it is not installed."""
+    if not (LOWEST / "pytorch_lightning").is_dir():
+        assert "AMT_CI" not in os.environ, f"{LOWEST} is not there: make test installs it"
+        pytest.skip(f"{LOWEST} is not there: make test installs it")
+    return {"PYTHONPATH": str(LOWEST)}
 
 
 def write(root: Path, lightning: str = "pytorch_lightning", changes: Mapping[str, str] | None = None) -> Trainable:

@@ -9,8 +9,8 @@ from . import gradients, weights
 from .session import Session, is_on
 
 
-def made(session: Session, package: Any, trainer: Any, model: Any) -> Any:
-    """Return the callbacks that the plan asks for, and make way for them."""
+def made(session: Session, package: Any, model: Any) -> Any:
+    """Return the callbacks that the plan asks for."""
     found = [_begins(session, package)]
     if session.arguments("warmstart") is not None:
         found.append(_warmstart(session, package, weights.names(model)))
@@ -21,7 +21,7 @@ def made(session: Session, package: Any, trainer: Any, model: Any) -> Any:
             session.say("grad_finite: the first parameter with a gradient that is not finite ends the run")
             found.append(_grad_finite(session, package))
     if session.arguments("last") is not None:
-        found.append(_last(session, package, trainer))
+        found.append(_last(session, package))
     return found
 
 
@@ -58,15 +58,15 @@ def _grad_finite(session: Session, package: Any) -> Any:
     return GradFinite()
 
 
-def _last(session: Session, package: Any, trainer: Any) -> Any:
+def _last(session: Session, package: Any) -> Any:
     own = package.callbacks.ModelCheckpoint
+    last = os.path.join(session.checkpoints, "last.ckpt")
 
     class Last(package.callbacks.Checkpoint):
         """Keeps last.ckpt a real file and current: with the step, and with what every ModelCheckpoint knows by then."""
 
         def __init__(self) -> None:
             self.saved: Any = None
-            self.folder = session.checkpoints
 
         def setup(self, trainer: Any, pl_module: Any, stage: Any) -> None:
             """Go behind every ModelCheckpoint: Lightning has put those of configure_callbacks() last by now."""
@@ -82,12 +82,10 @@ def _last(session: Session, package: Any, trainer: Any) -> Any:
                 )
             for callback in theirs:
                 callback.save_last = False  # frozen on a plateau, a link, or last-v1: whatever it is in this version
-            session.done("last", "last.ckpt in %s is kept current" % self.folder)
+            session.done("last", "last.ckpt in %s is kept current" % session.checkpoints)
 
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-            if trainer.ckpt_path and os.path.realpath(str(trainer.ckpt_path)) == os.path.realpath(
-                os.path.join(self.folder, "last.ckpt")
-            ):
+            if trainer.ckpt_path and os.path.realpath(str(trainer.ckpt_path)) == os.path.realpath(last):
                 self.saved = _state(trainer, own)  # written anew before a step is made, it would count a batch twice
 
         def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
@@ -107,7 +105,6 @@ def _last(session: Session, package: Any, trainer: Any) -> Any:
             _ = trainer.callback_metrics  # reduced here: rank 0's progress bar has met that collective already
             if not trainer.strategy.reduce_boolean_decision(state != self.saved, all=False):  # one answer on all ranks
                 return
-            last = os.path.join(self.folder, "last.ckpt")
             part = last + ".part"
             trainer.save_checkpoint(part)  # on every rank: Lightning decides who writes
             if os.path.isdir(part):  # looked at by all ranks, so that none waits for one that has refused

@@ -56,8 +56,9 @@ def _made(session: Session, base: Any) -> Any:
 
         @property
         def experiment(self) -> Any:
-            writer = None if session.worker else base.experiment.fget(self)  # making one deletes the file that is there
             if self._run is None:
+                # A writer deletes the file that is there: a worker makes none.
+                writer = None if session.worker else base.experiment.fget(self)
                 self._run = _Experiment(self, writer)
             return self._run
 

@@ -78,7 +78,7 @@ def _fit(session: Session, package: Any, fit: Any) -> Any:
         if path is not None:
             given["ckpt_path"] = path
         importlib.import_module(package.__name__ + ".callbacks")
-        self.callbacks[:0] = callbacks.made(session, package, self, model)  # first: an EMA copies what was loaded
+        self.callbacks[:0] = callbacks.made(session, package, model)  # first: an EMA copies what was loaded
         given.pop("self")
         return fit(self, **given)
 

@@ -9,11 +9,10 @@ from amt_hydra.repository.source import Source
 from amt_hydra.repository.syntax import children
 from amt_hydra.repository.text import after, before, is_set, places
 from amt_hydra.repository.trace import called
-from amt_hydra.repository.units import Unit
+from amt_hydra.repository.units import FUNCTIONS, Unit
 
 # Conditions that hold in one process of every run.
 _RANK = re.compile(r"rank\s*==\s*0|is_global_zero|is_main_process|is_world_process_zero|__name__ == '__main__'")
-_FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
 _EXITS = frozenset({"exit", "_exit", "quit"})
 _SETS_NONE = re.compile(rb"[ \t]*(?:self\.)?([A-Za-z_]\w*)[ \t]*=[ \t]*None[ \t]*(?:#.*)?\r?$")
 
@@ -69,7 +68,7 @@ class Surely:
         if unit not in self._inside:
             nodes: list[ast.AST] = [unit.node]
             for node in nodes:  # it grows as it is gone through
-                nodes += [n for n in children(node) if n.__class__ not in _FUNCTIONS]
+                nodes += [n for n in children(node) if n.__class__ not in FUNCTIONS]
             self._inside[unit] = nodes
         return self._inside[unit]
 

@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-import torch
 from trainable import Trainable
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = ROOT / "amt_hydra" / "bridge" / "run.py"
-LOWEST = ROOT / ".venv" / "lightning-2.2"
 _NOT_INHERITED = ("AMT_", "WANDB_", "SLURM_", "MASTER_", "RANK", "LOCAL_", "NODE_", "WORLD_", "PYTHON", "PL_")
 
 
@@ -131,18 +128,4 @@ class Trained:
 
     def load(self, path: Path) -> dict[str, Any]:
         """A checkpoint, with the class of the repository's own that it holds."""
-        sys.path.insert(0, str(self.repository.source))
-        try:
-            return dict(torch.load(path, weights_only=False))
-        finally:
-            sys.path.pop(0)
-            for name in [n for n in sys.modules if n.split(".")[0] == "utils"]:
-                del sys.modules[name]
-
-
-def lowest() -> dict[str, str]:
-    """Variables that put the lowest Lightning first; skips where it is not installed."""
-    if not (LOWEST / "pytorch_lightning").is_dir():
-        assert "AMT_CI" not in os.environ, f"{LOWEST} is not there: make test installs it"
-        pytest.skip(f"{LOWEST} is not there: make test installs it")
-    return {"PYTHONPATH": str(LOWEST)}
+        return self.repository.load(path)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from bridge_runs import Trained, lowest
+from bridge_runs import Trained
 from tensors import same
-from trainable import write
+from trainable import lowest, write
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,9 @@
 """The launcher and a repository in the public layout, side by side."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from desk import Desk, Run
 from trainable import Trainable
 
@@ -35,11 +33,4 @@ class Family:
 
     def load(self, path: Path) -> dict[str, Any]:
         """A checkpoint, with the class of the repository's own that it holds."""
-        sys.path.insert(0, str(self.repository.source))
-        try:
-            loaded: dict[str, Any] = torch.load(path, weights_only=False)
-        finally:
-            sys.path.pop(0)
-            for name in [n for n in sys.modules if n.split(".")[0] == "utils"]:
-                del sys.modules[name]
-        return loaded
+        return self.repository.load(path)

@@ -1,15 +1,10 @@
 """last.ckpt of the public layout, by itself and with the bridge, with both packages and with the lowest Lightning."""
 
-import os
-from pathlib import Path
-
 import pytest
 from desk import Desk
 from family import Family
 from tensors import same
-from trainable import write
-
-LOWEST = Path(__file__).resolve().parents[2] / ".venv" / "lightning-2.2"
+from trainable import lowest, write
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +64,6 @@ def test_it_works_with_the_package_called_lightning_too(desk: Desk) -> None:
 
 @pytest.mark.parametrize("package", ["pytorch_lightning", "lightning.pytorch"])
 def test_it_works_with_the_lowest_lightning(desk: Desk, package: str) -> None:
-    if not (LOWEST / "pytorch_lightning").is_dir():
-        assert "AMT_CI" not in os.environ, "make test installs it"
-        pytest.skip(f"{LOWEST} is not there: make test installs it")
+    variables = lowest()
     family = Family(desk, write(desk.folder / f"lowest {package}", package))
-    _resumed_and_warm(family, PYTHONPATH=str(LOWEST))
+    _resumed_and_warm(family, **variables)
