@@ -48,6 +48,14 @@ def test_every_line_that_is_not_commented_out_holds_in_this_repository(tmp_path:
     assert "model" not in means, "this one has no flag and no key of the architecture"
 
 
+def test_a_value_of_several_lines_is_a_comment_of_one(tmp_path: Path) -> None:
+    root = family(tmp_path / "r")
+    file = root / "amt" / "src" / "config" / "config.py"
+    file.write_text(file.read_text().replace('"validation/macro_onset_f"', '"validation/\\n- f"'))
+    means = yaml.safe_load(emitted(root, tmp_path / "repo" / "x.yaml"))["means"]
+    assert means["checkpoint"]["monitor"] == ["config:shared_cfg.CHECKPOINT.monitor"]
+
+
 def test_no_file_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "repo" / "x.yaml"
     emitted(family(tmp_path / "r"), file)

@@ -34,3 +34,8 @@ def test_the_bundled_repository_is_told_by_paths_outputs(stand: Stand) -> None:
     with pytest.raises(AmtError) as refused:
         stand.pre("repo=reference", "repo.path=null", "repo.runs=elsewhere")
     assert "paths.outputs" in " ".join(refused.value.fix)
+
+
+def test_null_leaves_the_place_to_the_repository(public: Stand) -> None:
+    pre = public.pre("extra.config.shared_cfg.WANDB.save_dir=null")
+    assert pre.subject.plan.place.runs == public.runs

@@ -157,6 +157,17 @@ def test_other_files_keep_torch_s_default(trained: Trained, whole: Path) -> None
     assert "Weights only load failed" in run.err
 
 
+# A seed.
+
+
+def test_a_seed_outlasts_the_one_that_train_py_asks_for(base: Path) -> None:
+    own = "import pytorch_lightning as pl\npl.seed_everything(42)\nprint('seeded', torch.initial_seed())\n"
+    changes = {"trainer, wandb_logger, dir_info": own + "trainer, wandb_logger, dir_info"}
+    run = Trained(write(base / "seeded", changes=changes)).well("a", "-it", "1", seed={"seed": 7})
+    assert "seeded 7" in run.out
+    assert "seed: train.py asks for 42, and gets the plan's 7" in run.out
+
+
 # Which training is meant.
 
 

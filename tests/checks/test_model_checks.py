@@ -148,6 +148,16 @@ def test_channels_set_for_this_run_count(model: Stand) -> None:
     assert of(model.pre(*words), "EncoderFitsDecoder") == []
 
 
+def test_a_table_that_is_flat_cannot_be_judged(model: Stand) -> None:
+    config(model).write_text(
+        config(model).read_text().replace('"pre_decoder_type_default": {\n        "t5": {"t5": None},\n        '
+        '"perceiver-tf": {"t5": "linear", "multi-t5": "shared"},\n        "conformer": {"t5": None},\n    },',
+        '"pre_decoder_type_default": {"t5": None, "multi-t5": None},')
+    )  # fmt: skip
+    assert '"pre_decoder_type_default": {"t5"' in config(model).read_text()
+    assert of(model.pre("model.decoder_type=multi-t5"), "EncoderFitsDecoder") == []
+
+
 def test_a_config_without_such_a_table_cannot_be_judged(stand: Stand, public: Stand) -> None:
     assert of(stand.pre("model.decoder_type=multi-t5"), "EncoderFitsDecoder") == []
     assert of(public.pre("model.decoder_type=multi-t5"), "EncoderFitsDecoder") == []

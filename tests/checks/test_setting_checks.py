@@ -152,3 +152,19 @@ def test_the_bundled_preset_of_recordings_needs_its_folder_and_no_other_preset_d
     (finding,) = of(bundled.pre("data_presets=folder"), "DataHomeExists")
     assert str(bundled.repository / "data") in finding.message  # config.py: "../data", from src
     assert of(bundled.pre(), "DataHomeExists") == []
+
+
+def test_one_flag_in_two_spellings_is_refused(stand: Stand) -> None:
+    words = ("extra.flags.pitch_shift_range=[0,0]", "extra.flags.pitch-shift-range=[-2,2]")
+    found = [f for f in stand.pre(*words).stopped if "is the same flag" in f.message]
+    assert [f.id for f in found] == ["ExtraFlagExists"]
+    assert "extra.flags.pitch-shift-range" in found[0].message
+    assert "extra.flags.pitch_shift_range is the same flag" in found[0].message
+
+
+def test_values_of_config_py_need_the_bridge(public: Stand) -> None:
+    word = "extra.config.shared_cfg.TRAINER.gradient_clip_val=0.5"
+    assert errors(public.pre(word)) == []
+    pre = public.pre(word, "repo.bridge=false")
+    assert any("gradient_clip_val" in text and "repo.bridge is false" in text for text in errors(pre))
+    assert pre.subject.plan.bridge is None

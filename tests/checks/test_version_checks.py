@@ -215,6 +215,24 @@ def test_c26_fit_takes_them_where_lightning_says_so_itself(stand: Stand, lightni
     assert [finding.severity for finding in of(stand.pre(*RESUME, "repo.bridge=false"), "LoadsAsIs")] == found
 
 
+def test_c26_another_load_that_takes_classes_says_nothing_of_fit(stand: Stand) -> None:
+    """The one of a warm start, say: Lightning loads last.ckpt all the same."""
+    environment(stand, torch="2.6.0", pytorch_lightning="2.6.1")
+    train = stand.repository / "src" / "train.py"
+    more = (
+        "if args.init_ckpt:\n    model.load_state_dict(torch.load(args.init_ckpt, weights_only=False)['state_dict'])\n"
+    )
+    train.write_text(
+        "import torch\n" + train.read_text().replace("trainer = pl.Trainer(", f"{more}trainer = pl.Trainer(")
+    )
+    pickled(stand.experiment() / "last.ckpt")
+    pre = stand.pre(*RESUME)
+    assert any(load.weights_only is False for load in pre.subject.repository.start.loads)
+    assert [finding.severity for finding in of(pre, "LoadsAsIs")] == ["info"]
+    assert "unpickle" in pre.subject.plan.bridge.capabilities  # type: ignore[union-attr]
+    assert [finding.severity for finding in of(stand.pre(*RESUME, "repo.bridge=false"), "LoadsAsIs")] == ["error"]
+
+
 def test_c26_where_torch_is_not_known_it_is_a_warning(stand: Stand) -> None:
     wrapper = stand.folder / "run-in-container"
     wrapper.write_text("#!/bin/sh\n")
