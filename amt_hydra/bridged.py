@@ -12,6 +12,7 @@ from amt_hydra.mapping import Channel
 from amt_hydra.refusals import Facts
 from amt_hydra.repository.facts import Place, Repository
 from amt_hydra.settings import Settings
+from amt_hydra.words import fit
 
 ENTRY = Path(__file__).with_name("bridge") / "run.py"
 """Started in place of train.py, by the repository's interpreter."""
@@ -57,6 +58,17 @@ class Bridge:
     def capabilities(self) -> Mapping[str, Mapping[str, Any]]:
         """By name, their arguments."""
         return {capability.name: capability.arguments for capability in self.added}
+
+
+def change(setting: str, key: str, value: object, repository: Repository) -> list[Change]:
+    """The change of one value of config.py; none where it stands there already. Raises ValueError where it is of
+    another kind than the value there."""
+    own = repository.config[key]
+    wanted = fit(str(value) if hasattr(value, "__fspath__") else value, own.value)
+    there = list(own.value) if isinstance(own.value, tuple) else own.value
+    if type(wanted) is type(there) and wanted == there:
+        return []
+    return [Change(setting, key, own.place, wanted, own.value)]
 
 
 def can_bridge(settings: Settings, repository: Repository) -> bool:

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amt_hydra.bridged import Change
+from amt_hydra.bridged import Change, can_bridge, change
 from amt_hydra.env_switches import DEBUGGING
-from amt_hydra.errors import nearest
-from amt_hydra.mapping import Channel, is_dead, why_dead
+from amt_hydra.extras import extra_config, extra_flags
+from amt_hydra.mapping import Channel, parse
 from amt_hydra.origins import Origin
 from amt_hydra.repository.facts import Flag, Repository
 from amt_hydra.settings import Settings
-from amt_hydra.unkept import Unkept, flag_name, is_default, same, unreached
-from amt_hydra.words import fit, render
+from amt_hydra.unkept import Unkept, flag_name, is_default, unreached
+from amt_hydra.words import render
 
 _ON = ("1", "true", "True", "yes", "on")  # what people write into a variable, the usual first
 # What a DataLoader refuses beside num_workers=0, and what it takes instead.
@@ -39,20 +39,28 @@ def carry(
     """Take every value where its channel leads."""
     words, unkept = _flags(values, origins, channels)
     changes, misfits = _changes(values, origins, channels, repository)
-    extra_words, unknown_flags = _extra_flags(settings, repository, channels)
-    extra_changes, unknown_keys = _extra_config(settings, repository, channels)
+    more_changes, refused = _without_workers(values, settings, channels, repository)
+    extra_words, unknown_flags = extra_flags(settings, repository, channels)
+    extra_changes, unknown_keys = extra_config(settings, repository, channels)
     missing = [
         lost
         for key, value in values.items()
         if not (key in channels and channels[key].carrier)
-        if (lost := unreached(key, value, origins.get(key), channels, repository))
+        if (lost := unreached(key, value, origins.get(key), channels, repository, _tried(key, settings, origins)))
     ]
     return Carried(
         words=(*words, *extra_words),
         env=_environment(values, settings, channels, repository),
-        changes=(*changes, *extra_changes),
-        unkept=(*missing, *unkept, *misfits, *unknown_flags, *unknown_keys),
+        changes=(*changes, *more_changes, *extra_changes),
+        unkept=(*missing, *unkept, *misfits, *refused, *unknown_flags, *unknown_keys),
     )
+
+
+def _tried(key: str, settings: Settings, origins: Mapping[str, Origin]) -> str:
+    """The means that the mapping lists for a setting, and where: the user's own file may have a slip in it."""
+    means, origin = settings.repo.means.get(key), origins.get(f"repo.means.{key}")
+    where = f" in {origin.file}" if origin and origin.file else ""
+    return f"repo.means{where} has {', '.join(means) if means else 'none'}"
 
 
 def _flags(
@@ -111,107 +119,33 @@ def _changes(
         if carrier is None or carrier.kind != "config" or value is None:
             continue
         try:
-            changes += _change(key, carrier.name, value, repository)
+            changes += change(key, carrier.name, value, repository)
         except ValueError as error:
             place = repository.config[carrier.name].place
             unkept.append(_misfit(key, value, origins, f"{carrier.name} at {place} {error}"))
-        if key == "data.num_workers" and value == 0:
-            changes += _without_workers(carrier.name.rpartition(".")[0], repository)
     return changes, unkept
 
 
-def _without_workers(section: str, repository: Repository) -> list[Change]:
-    """What the same dictionary must not say beside num_workers=0."""
-    keys = {f"{section}.{name}": value for name, value in _WITHOUT_WORKERS.items()}
-    there = [(key, value) for key, value in keys.items() if key in repository.config]
-    return [change for key, value in there for change in _change("data.num_workers", key, value, repository)]
-
-
-def _change(setting: str, key: str, value: object, repository: Repository) -> list[Change]:
-    """The change of one value of config.py; none where it stands there already. Raises ValueError."""
-    own = repository.config[key]
-    wanted = fit(str(value) if hasattr(value, "__fspath__") else value, own.value)
-    if same(wanted, own.value):
-        return []
-    return [Change(setting, key, own.place, wanted, own.value)]
-
-
-def extra_dest(name: str) -> str:
-    """The dest that a name below extra.flags means: it may be written as on train.py's own command line."""
-    return name.lstrip("-").replace("-", "_")
-
-
-def _extra_flags(
-    settings: Settings, repository: Repository, channels: Mapping[str, Channel]
-) -> tuple[list[tuple[Flag, list[str]]], list[Unkept]]:
-    words: list[tuple[Flag, list[str]]] = []
-    unknown: list[Unkept] = []
-    owners = {c.flag.dest: key for key, c in channels.items() if c.flag}
-    seen: dict[str, str] = {}
-    for name, value in settings.extra.flags.items():
-        key, dest = f"extra.flags.{name}", extra_dest(name)
-        flag = repository.flag(dest)
-        if value is None:
-            continue  # as everywhere: the repository decides
-        earlier = seen.setdefault(dest, name)
-        if earlier != name:
-            text = f"extra.flags.{earlier} is the same flag: argparse would take the last of the two"
-            unknown.append(Unkept("flag", key, value, True, text, "leave one of them out"))
-        elif flag is None:
-            close = nearest(dest, [f.dest for f in repository.flags])
-            hint = f"did you mean extra.flags.{close}?" if close else "python -m amt_hydra inspect lists the flags"
-            unknown.append(Unkept("flag", key, value, True, f"{repository.train} has no such flag", hint))
-        elif dest in owners:
-            unknown.append(Unkept("flag", key, value, True, "a setting of its own carries it", f"use {owners[dest]}=…"))
-        else:
-            if is_dead(flag):
-                text = f"{flag_name(flag)} at {flag.place} {why_dead(flag)}"
-                unknown.append(Unkept("dead", key, value, True, text))
-            try:
-                words.append((flag, render(flag, value)))
-            except ValueError as error:
-                unknown.append(Unkept("misfit", key, value, True, f"{flag_name(flag)} {error}"))
-    return words, unknown
-
-
-def _extra_config(
-    settings: Settings, repository: Repository, channels: Mapping[str, Channel]
+def _without_workers(
+    values: Mapping[str, Any], settings: Settings, channels: Mapping[str, Channel], repository: Repository
 ) -> tuple[list[Change], list[Unkept]]:
-    """The values below extra.config: keys that config.py has, and that no setting of its own carries."""
-    changes: list[Change] = []
-    unknown: list[Unkept] = []
-    owners = {c.carrier.name: key for key, c in channels.items() if c.carrier and c.carrier.kind == "config"}
-    for name, value in settings.extra.config.items():
-        key = f"extra.config.{name}"
-        if value is None:
-            continue  # as everywhere: the repository decides; its own None is written None
-        if not settings.repo.bridge:
-            text = "only the bridge sets a value of config.py, and repo.bridge is false"
-            unknown.append(Unkept("flag", key, value, True, text, "use repo.bridge=true"))
-        elif name in owners:
-            hint = f"use {owners[name]}=…"
-            unknown.append(Unkept("flag", key, value, True, "a setting of its own carries it", hint))
-        elif name not in repository.config:
-            close = nearest(name, list(repository.config))
-            hint = f"did you mean extra.config.{close}?" if close else "python -m amt_hydra inspect lists the keys"
-            where = repository.config_file or repository.root
-            unknown.append(Unkept("flag", key, value, True, f"{where} has no such key", hint))
-        else:
-            try:
-                changes += _change(key, name, _read(value), repository)
-            except ValueError as error:
-                place = repository.config[name].place
-                unknown.append(Unkept("misfit", key, value, True, f"{name} at {place} {error}"))
-    return changes, unknown
+    """What the dictionary of data.num_workers must not say beside 0, by whichever means the 0 gets there."""
+    channel = channels.get("data.num_workers")
+    if channel is None or channel.carrier is None or values.get(channel.key) != 0:
+        return [], []
+    means = [parse(text, channel.key) for text in settings.repo.means[channel.key]]
+    sections = [m.name.rpartition(".")[0] for m in means if m.kind == "config"]
+    keys = {f"{section}.{name}": value for section in sections for name, value in _WITHOUT_WORKERS.items()}
+    changes = [c for key, value in keys.items() for c in _change_if_there(channel.key, key, value, repository)]
+    if not changes or can_bridge(settings, repository):
+        return changes, []
+    first = changes[0]
+    text = f"a DataLoader refuses it beside {first.key}={first.own} at {first.place}, and no bridge is used"
+    return [], [Unkept("misfit", channel.key, 0, True, text, f"{channel.key}=1")]
 
 
-def _read(value: object) -> object:
-    """A value that kept its spelling on the command line, as YAML reads it; None as Python spells it in config.py."""
-    from amt_hydra.documented import read_yaml
-
-    if value == "None":
-        return None
-    return read_yaml(value) if isinstance(value, str) and value else value
+def _change_if_there(setting: str, key: str, value: object, repository: Repository) -> list[Change]:
+    return change(setting, key, value, repository) if key in repository.config else []
 
 
 def _environment(

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from amt_hydra.carry import extra_dest
 from amt_hydra.checkpoint import Xray
 from amt_hydra.checks.base import Subject
+from amt_hydra.extras import extra_dest
 from amt_hydra.saved import Saved, alike, judged, saved
 from amt_hydra.schema import Leaf, leaves
 from amt_hydra.settings import Settings

@@ -16,7 +16,10 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
     "exp_id": ("experiment", "exp_name", "exp", "experiment_id", "run_name", "name"),
     "project": ("project_name", "wandb_project"),
     "seed": ("random_seed", "rng_seed"),
-    "max_steps": ("num_steps", "total_steps", "train_steps", "steps", "iterations", "max_iters", "n_steps"),
+    "max_steps": (
+        *("num_steps", "total_steps", "train_steps", "steps", "n_steps", "num_training_steps"),
+        *("iterations", "max_iters", "total_iters", "num_iters", "n_iters", "train_iters"),
+    ),
     "val_interval": ("val_check_interval", "validation_interval", "eval_interval", "eval_every", "val_every"),
     "init.ckpt": ("init_checkpoint", "init_from", "pretrained_ckpt", "pretrained_path", "warmstart", "load_weights"),
     "precision.name": ("precision", "amp"),
@@ -109,11 +112,16 @@ def _proposed(key: str, repository: Repository, taken: Container[str]) -> Iterat
             yield f"config:{value.key}", f"{value.value!r} at {_short(value.place, repository)}"
 
 
-def _runs(repository: Repository) -> str:
-    """The line that says where runs go; the most likely place first."""
+def runs_means(repository: Repository) -> list[str]:
+    """The means that may say where runs go; the most likely first."""
     flags: list[Flag | ConfigValue] = [f for f in repository.flags if f.dest in _RUNS and not is_dead(f)]
     keys = [v for v in repository.config.values() if v.key.rpartition(".")[2] in _RUNS]
-    found = [f"flag:{x.dest}" if isinstance(x, Flag) else f"config:{x.key}" for x in (*flags, *keys)]
+    return [f"flag:{x.dest}" if isinstance(x, Flag) else f"config:{x.key}" for x in (*flags, *keys)]
+
+
+def _runs(repository: Repository) -> str:
+    """The line that says where runs go."""
+    found = runs_means(repository)
     note = "" if found else "   # nothing found: give repo.runs=FOLDER"
     return f"runs_from: [{', '.join(found)}]{note}"
 
@@ -124,13 +132,17 @@ def _short(place: object, repository: Repository) -> str:
 
 def write(file: Path, text: str) -> None:
     """Write a new mapping. Raises AmtError where a file is there already, or none can be written."""
+    made = False
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as handle:
+            made = True
             handle.write(text)
     except FileExistsError as error:
         raise AmtError(f"--emit {file}: a file is there already", fix=["name another, or move it away"]) from error
     except OSError as error:
+        if made:  # half a file would be in the way of the next try, and be taken for a mapping
+            file.unlink(missing_ok=True)
         raise AmtError(f"--emit {file}: {error.strerror}", fix=["name a file that can be written"]) from error
 
 

@@ -94,6 +94,8 @@ def _start(repository: Repository) -> list[str]:
     }
     strict = {True: "strict", False: "not strict: missing and unexpected keys pass in silence", None: "strict: unknown"}
     found = [words[repository.goes_on] + (f" ({repository.resumes[0]})" if repository.resumes else "")]
+    if not repository.fits:
+        found.append("nothing in what train.py runs calls .fit(…): whether it trains is unknown")
     found += [f"weights are loaded at {load.place} (of {load.takes}; {strict[load.strict]})" for load in start.loads]
     found += [f"a checkpoint that is missing becomes a scratch run, exit 0 ({place})" for place in start.falls_through]
     if any(load.takes == "init" for load in start.loads):
@@ -141,6 +143,9 @@ def _faults(repository: Repository) -> list[Fault]:
     ]
     found += [
         Fault("dies at start", f"{b.expression} at {b.used}: it is None since {b.none}") for b in repository.broken
+    ]
+    found += [
+        Fault("dies at start", f"{place} does not parse: {words}") for place, words in repository.unparsed.items()
     ]
     found += [Fault("dead flag", _dead(flag)) for flag in repository.flags if is_dead(flag)]
     return found + [Fault("preset", text) for text in _presets(repository)]

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from amt_hydra.carry import extra_dest
 from amt_hydra.checkpoint import Xray
 from amt_hydra.checks.base import Subject
 from amt_hydra.drift import shown
+from amt_hydra.extras import extra_dest
 from amt_hydra.mapping import Means, exists, lookup, parse
 from amt_hydra.repository.facts import Computed
 from amt_hydra.saved import number, of_means

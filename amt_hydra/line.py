@@ -124,7 +124,8 @@ def _next(rest: list[str], option: str) -> str:
 
 
 def _second_verb(verb: str, word: str, rest: list[str]) -> AmtError:
-    ways = [render(name, rest) for name in dict.fromkeys((verb, word))]
+    others = [one for one in rest if one not in VERBS]
+    ways = [render(name, others) for name in dict.fromkeys((verb, word))]
     return AmtError(f"{verb} {word}: one verb only", fix=ways, code=USAGE)
 
 

@@ -107,13 +107,13 @@ def inspect(paths: Sequence[str], environ: Mapping[str, str], json: bool, emit: 
 
 def _emit(file: Path, repository: Repository, reach: "Mapping[str, Channel]", like: Mapping[str, Any]) -> int:
     from amt_hydra.commands import quote
-    from amt_hydra.emit import emit, kind_of, write
+    from amt_hydra.emit import emit, kind_of, runs_means, write
 
     kind = kind_of(file)
     write(file, emit(repository, kind, reach, like))
-    print(
-        f"{file}\nlook through it, then: python -m amt_hydra plan repo={kind} repo.path={quote(str(repository.root))}"
-    )
+    runs = "" if runs_means(repository) else " repo.runs=FOLDER"  # it was not found: there is nothing to propose
+    where = f"repo={kind} repo.path={quote(str(repository.root))}{runs}"
+    print(f"{file}\nlook through it, then: python -m amt_hydra plan {where}")
     return 0
 
 

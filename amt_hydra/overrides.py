@@ -63,6 +63,8 @@ def _prepare(word: str, groups: Sequence[str]) -> str:
     if not key or (value is None and prefix != "~"):
         raise _no_override(word)
     refuse_secret(key, value or "")
+    if "" in key.split("."):
+        raise AmtError(f"{word!r}: a name is missing beside a dot of {key!r}", code=USAGE)
     known: Mapping[str, Leaf] = leaves(Settings)
     if re.match(r"hydra(?:[./]|$)", key):
         raise AmtError(

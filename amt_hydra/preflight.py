@@ -112,9 +112,17 @@ def typed_settings(composed: Composed, cwd: Path) -> Settings:
         problems = [Problem(f"repo.means.{k}", v, NO_SETTING) for k, v in settings.repo.means.items() if k not in known]
     if problems:
         text = "\n".join(_explain(p, composed) for p in problems)
-        raise AmtError(text, fix=_hints(problems), code=USAGE, drop=[p.key for p in problems])
+        raise AmtError(text, fix=_hints(problems, composed), code=USAGE, drop=[p.key for p in problems])
     assert isinstance(settings, Settings)
-    return settings
+    return _without_nulls(settings)
+
+
+def _without_nulls(settings: Settings) -> Settings:
+    """A null below extra is, as everywhere, a value left to the repository."""
+    given = {
+        name: {k: v for k, v in getattr(settings.extra, name).items() if v is not None} for name in ("flags", "config")
+    }
+    return replace(settings, extra=replace(settings.extra, **given))
 
 
 def _kind(repo: Repo) -> str:
@@ -191,12 +199,16 @@ def _as_typed(value: object) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool) else str(value)
 
 
-def _hints(problems: list[Problem]) -> list[str]:
+def _hints(problems: list[Problem], composed: Composed) -> list[str]:
     from amt_hydra.conf_path import groups, shipped
 
     names = groups([shipped()])
     unknown = [p.key.removeprefix("repo.means.") for p in problems if p.message == NO_SETTING]
-    return [hint for key in unknown for hint in unknown_key(key, names).fix]
+    hints = [hint for key in unknown for hint in unknown_key(key, names).fix]
+    if any(p.key == "repo.kind" and p.message == "must be given" for p in problems):
+        hints.append("a mapping says its own name: `kind: NAME` in conf/repo/NAME.yaml")
+    origins = [composed.origins.get(p.key) for p in problems]
+    return hints + [f"unset {o.where}" for o in origins if o and o.who == "environment"]
 
 
 def _text(path: Path | None) -> str | None:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from amt_hydra.carry import extra_dest
 from amt_hydra.errors import AmtError
+from amt_hydra.extras import extra_dest
 from amt_hydra.mapping import Channel, lookup, parse
 from amt_hydra.repository.facts import Repository
 from amt_hydra.settings import Settings
@@ -32,11 +32,21 @@ def runs_folder(settings: Settings, repository: Repository, reach: Mapping[str, 
         )
     where = said or known
     if where is None:
-        raise AmtError(
-            f"where {repository.root} writes its runs could not be read ({', '.join(settings.repo.runs_from)})",
-            fix=["repo.runs=<the folder that holds <project>/<exp_id>>", "or name its means: repo.runs_from"],
-        )
+        raise _unknown(settings, repository)
     return where
+
+
+def _unknown(settings: Settings, repository: Repository) -> AmtError:
+    what = f"where {repository.root} writes its runs could not be read"
+    if repository.unparsed:
+        broken = [f"{place} does not parse: {words}" for place, words in repository.unparsed.items()]
+        return AmtError(f"{what}: {'; '.join(broken)}", fix=["mend that first: train.py dies there too"])
+    tried = ", ".join(settings.repo.runs_from)
+    why = f"by {tried}" if tried else "repo.runs_from names no means"
+    return AmtError(
+        f"{what}: {why}",
+        fix=["repo.runs=<the folder that holds <project>/<exp_id>>", "or name its means: repo.runs_from"],
+    )
 
 
 def _means(settings: Settings, reach: Mapping[str, Channel]) -> str:
@@ -46,8 +56,8 @@ def _means(settings: Settings, reach: Mapping[str, Channel]) -> str:
 def _read(settings: Settings, repository: Repository) -> Path | None:
     """What the first means of the mapping yields; None where it is computed."""
     means = [parse(text, "runs_from") for text in settings.repo.runs_from]
-    extra = {extra_dest(name): value for name, value in settings.extra.flags.items() if value is not None}
-    keys = {name: value for name, value in settings.extra.config.items() if value is not None}
+    extra = {extra_dest(name): value for name, value in settings.extra.flags.items()}
+    keys = settings.extra.config
     given = [extra[m.name] for m in means if m.kind == "flag" and m.name in extra]
     given += [keys[m.name] for m in means if m.kind == "config" and m.name in keys]
     value = given[0] if given else lookup(means, repository)

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Literal
 
 from amt_hydra.errors import nearest
 from amt_hydra.mapping import Channel, is_dead, why_dead
 from amt_hydra.origins import Origin
 from amt_hydra.repository.facts import Flag, Repository
+from amt_hydra.schema import leaves
+from amt_hydra.settings import Settings
 
 # Settings that we act on ourselves, so that nothing of them has to reach the repository.
 _OURS = ("repo.", "init.", "ddp.accelerator", "launch.", "paths.", "checks.", "extra.")
@@ -38,9 +41,17 @@ def is_default(origin: Origin | None) -> bool:
 
 
 def unreached(
-    key: str, value: Any, origin: Origin | None, channels: Mapping[str, Channel], repository: Repository
+    key: str,
+    value: Any,
+    origin: Origin | None,
+    channels: Mapping[str, Channel],
+    repository: Repository,
+    tried: str,
 ) -> Unkept | None:
-    """What is wrong with a setting for which the repository has no means; None where nothing is."""
+    """What is wrong with a setting for which the repository has no means; None where nothing is.
+
+    `tried` are the means of the mapping, in words.
+    """
     if value is None or key.startswith(_OURS) or _NEUTRAL.get(key) == value or origin is None:
         return None
     if value is False and key.startswith(_SWITCHES):
@@ -55,10 +66,12 @@ def unreached(
     if not (origin.asked or is_default(origin)):
         return None
     fix = "false" if key.startswith(_SWITCHES) else _PLAIN.get(key, "null")
-    return Unkept("unreached", key, value, origin.asked, _why_unreached(key, channels, repository), f"{key}={fix}")
+    fix = "" if fix == "null" and not leaves(Settings)[key].accepts(NoneType) else f"{key}={fix}"
+    why = _why_unreached(key, channels, repository, tried)
+    return Unkept("unreached", key, value, origin.asked, why, fix)
 
 
-def _why_unreached(key: str, channels: Mapping[str, Channel], repository: Repository) -> str:
+def _why_unreached(key: str, channels: Mapping[str, Channel], repository: Repository, tried: str) -> str:
     name, channel = key.rpartition(".")[2], channels.get(key)
     dead = [f for f in repository.flags if f.dest == name and is_dead(f)]
     owned = {c.flag.dest for c in channels.values() if c.flag}
@@ -69,14 +82,14 @@ def _why_unreached(key: str, channels: Mapping[str, Channel], repository: Reposi
     hint += f"; the nearest flag is {flag_name(flag)} at {flag.place}" if flag else ""
     if channel and channel.stands:
         return f"it has no flag there, and no bridge is used: {channel.current} stands at {channel.place}{hint}"
-    return f"no flag or variable of the repository takes it{hint}"
+    return f"no flag or variable of the repository takes it ({tried}){hint}"
 
 
 def same(value: object, own: object) -> bool:
     """Whether the repository's own value is what is wanted; names are compared in lower case, as this family does."""
     if "/" in str(value):  # a path or a metric, which is another one in other letters
         return str(value) == str(own)
-    return value == own or str(value).lower() == str(own).lower()
+    return value == own or (own is not None and str(value).lower() == str(own).lower())
 
 
 def flag_name(flag: Flag) -> str:

@@ -30,7 +30,11 @@ def _begins(session: Session, package: Any) -> Any:
         """Refuses a training that lacks a part of the plan: now, and not when it is over."""
 
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-            session.refuse_pending("the training begins")
+            missing = session.never_applied()
+            _ = trainer.callback_metrics  # reduced here, as in Last: no collective meets another
+            if trainer.strategy.reduce_boolean_decision(bool(missing), all=False):
+                session.refuse_pending("the training begins")
+                session.refuse("the training begins, and another rank lacks a part of the plan: look at its lines")
 
     return Begins()
 

@@ -86,14 +86,19 @@ class Session:
         except (OSError, ValueError) as error:
             self.say("no report: %s" % error, every=True)
 
-    def refuse_pending(self, when: str) -> None:
-        """End the process where a part of the plan was not applied."""
+    def never_applied(self) -> Any:
+        """Return the parts of the plan that were not applied yet, and should have been on this rank."""
         if self.rank != 0:  # train.py may well load a file or make a logger on rank 0 only
             self.pending.difference_update(("csv", "unpickle"))
-        if self.pending:
+        return sorted(self.pending)
+
+    def refuse_pending(self, when: str) -> None:
+        """End the process where a part of the plan was not applied."""
+        missing = self.never_applied()
+        if missing:
             self.refuse(
                 "%s, and this was never applied: %s. What it would have changed was not met; look at the lines above"
-                % (when, ", ".join(sorted(self.pending)))
+                % (when, ", ".join(missing))
             )
 
     def refuse(self, text: str) -> None:

@@ -9,7 +9,7 @@ import time
 import types
 from typing import Any
 
-from . import csvlog, loads, trainer, values, workers
+from . import csvlog, loads, seed, trainer, values, workers
 from .hooks import Finder
 from .session import VARIABLE, Session, is_on
 
@@ -41,7 +41,7 @@ def main() -> None:
     if session.arguments("force_scratch") is not None:
         _force_scratch(session)
     finder = Finder()
-    for part in (values, loads, csvlog, trainer, workers):
+    for part in (values, loads, csvlog, seed, trainer, workers):
         part.hook(session, finder)
     finder.install()
     _run(session, finder)

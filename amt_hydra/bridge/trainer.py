@@ -25,30 +25,11 @@ def _patch(session: Session, package: Any) -> None:
     trainer: Any = getattr(package, "Trainer", None)
     if trainer is None or "ckpt_path" not in inspect.signature(trainer.fit).parameters:
         session.refuse("%s has no Trainer.fit(ckpt_path=…): it cannot be patched" % package.__name__)
-    seed = session.arguments("seed")
-    if seed is not None and "seed" in session.pending:
-        _seed(session, package, seed["seed"])
-        session.done("seed", "seed_everything(%d, workers=True)" % seed["seed"])
     trainer.fit = _fit(session, package, trainer.fit)
     if session.arguments("detect_anomaly") is not None:
         session.pending.discard("detect_anomaly")
         if is_on("AMT_DETECT_ANOMALY"):
             trainer.__init__ = _with_anomaly_detection(session, trainer.__init__)
-
-
-def _seed(session: Session, package: Any, seed: Any) -> None:
-    """Seed now, before train.py makes a model or a sampler; whatever seed it then asks for, it gets the plan's."""
-    original = package.seed_everything
-
-    @functools.wraps(original)
-    def seed_everything(own: Any = None, *args: Any, **kwargs: Any) -> Any:
-        own = kwargs.pop("seed", own)
-        if own not in (None, seed):
-            session.say("seed: train.py asks for %r, and gets the plan's %d" % (own, seed))
-        return original(seed, *args, **kwargs)
-
-    original(seed, workers=True)
-    package.seed_everything = seed_everything
 
 
 def _with_anomaly_detection(session: Session, init: Any) -> Any:

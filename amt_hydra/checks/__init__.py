@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.checks.config_checks import ConfigsCount
+from amt_hydra.checks.ddp_checks import RanksAreStarted, StrategyKnown
 from amt_hydra.checks.family_checks import FirstEpochEnds, PresetTrains, SamplesPerEpoch
 from amt_hydra.checks.identity_checks import (
     ExperimentFree,
@@ -87,6 +88,8 @@ CHECKS: tuple[type[Check], ...] = (
     WarmupEnds,
     BatchDivides,
     SamplesPerEpoch,
+    StrategyKnown,
+    RanksAreStarted,
     DevicesExist,
     PrecisionFits,
     WorkersFit,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from amt_hydra.carry import extra_dest
 from amt_hydra.commands import Typed
 from amt_hydra.errors import nearest
+from amt_hydra.extras import extra_dest
 from amt_hydra.identity import Identity
 from amt_hydra.machine import Machine
 from amt_hydra.mapping import Channel, is_dead
@@ -85,7 +85,7 @@ class Subject:
         flag = self.repository.flag(dest)
         if flag is None or is_dead(flag):
             return None
-        given = next((v for k, v in self.settings.extra.flags.items() if extra_dest(k) == dest and v is not None), None)
+        given = next((v for k, v in self.settings.extra.flags.items() if extra_dest(k) == dest), None)
         return flag.default if given is None else given
 
     def config_value(self, key: str) -> object:

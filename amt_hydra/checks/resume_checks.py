@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from amt_hydra import lazy
-from amt_hydra.carry import extra_dest
 from amt_hydra.checkpoint import Xray
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.checks.identity_checks import IdentityHolds
 from amt_hydra.drift import Drift, architecture, drifts, of_checkpoint, shown
+from amt_hydra.extras import extra_dest
 from amt_hydra.saved import alike, number
 from amt_hydra.schedule import cosine, rates, restored_end
 from amt_hydra.schema import leaves

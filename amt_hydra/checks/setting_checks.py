@@ -228,7 +228,8 @@ def _left(subject: Subject, section: str, group: Sequence[Unkept]) -> str:
     whole = bool(section) and subject.typed.sets(section) and not any(subject.typed.sets(key) for key in keys)
     if whole and len(group) > 1 and asked <= keys:
         return subject.typed.changed(drop=[section])
-    return subject.typed.changed(*(lost.fix for lost in group))
+    fixed = [lost.fix for lost in group if lost.fix]
+    return subject.typed.changed(*fixed, drop=[lost.key for lost in group if not lost.fix])
 
 
 def _choices(channel: Channel | None) -> list[str]:

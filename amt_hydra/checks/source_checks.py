@@ -22,6 +22,14 @@ class TrainStarts(Check):
                 f"train.py dies at {place}: it reads args.{name}, which no flag defines",
                 f"define it there, or take the line out: $EDITOR +{place.line} {place.file}",
             )
+        for place, words in subject.repository.unparsed.items():
+            yield self.error(
+                f"train.py dies at {place}: it does not parse: {words}", f"$EDITOR +{place.line} {place.file}"
+            )
+        if not subject.repository.fits:
+            yield self.warning(
+                f"nothing in {subject.repository.train}, nor in what it imports, calls .fit(…): it may train nothing"
+            )
         for broken in subject.repository.broken:
             yield self.error(
                 f"train.py dies at {broken.used}: {broken.expression}, which is None since {broken.none}",

@@ -18,13 +18,28 @@ class MonitorLogged(Check):
         """Look for the literal in the source."""
         monitor = subject.effective("checkpoint.monitor")
         repository = subject.repository
-        if not isinstance(monitor, str) or logs(repository, monitor) is not False or monitor in repository.strings:
+        if not isinstance(monitor, str) or (logged := logs(repository, monitor)) or monitor in repository.strings:
+            return
+        if logged is None:
+            yield from self._unknown(subject, monitor)
             return
         known = [*repository.metrics, *repository.strings]
         close = nearest(monitor, known)
         way = f"{close} is, at {_place(subject, close)}: {subject.set_to('checkpoint.monitor', close)}" if close else ""
         yield self.warning(
             f"checkpoint.monitor={monitor} is logged nowhere in {repository.train.parent}", way or "check its spelling"
+        )
+
+    def _unknown(self, subject: Subject, monitor: str) -> Iterator[Finding]:
+        """Where names are computed, one that was asked for is at least shown beside the repository's own."""
+        decision, computed = subject.decision("checkpoint.monitor"), subject.repository.computed_metrics
+        if not decision.origin.asked or decision.own in (None, monitor):
+            return
+        where = f" at {computed[0]}" if computed else ""
+        yield self.info(
+            f"checkpoint.monitor={monitor}: names of metrics are computed{where}, so whether this one is logged cannot "
+            f"be told; the repository's own is {decision.own}",
+            subject.set_to("checkpoint.monitor", decision.own),
         )
 
 
@@ -76,7 +91,10 @@ class WarmupEnds(Check):
         warmup, steps = subject.whole_number("optimizer.warmup_steps"), subject.whole_number("max_steps")
         if warmup is None or steps is None or not 0 < steps <= warmup:
             return
-        way = subject.set_to("optimizer.warmup_steps", steps // 10)
+        if subject.settings.init.mode == "resume":  # the warm-up is the checkpoint's, and is gone on with
+            way = subject.set_to("max_steps", 10 * warmup)
+        else:
+            way = subject.set_to("optimizer.warmup_steps", steps // 10)
         if warmup == steps and _cosine_to_the_end(subject):
             yield self.error(
                 f"optimizer.warmup_steps={warmup} is max_steps: the cosine after it has no step left, and the run dies "

@@ -28,13 +28,15 @@ class Training:
     """train.py first; all files where its imports cannot be followed."""
     roots: frozenset[str]
     """The first part of the name of every module that is imported: "torch"."""
+    followed: bool
+    """Whether these files are those that it imports, and not all there are."""
 
 
 def find_training(sources: Sources, train: Path) -> Training:
     """Follow the imports of train.py."""
     found: dict[Path, Source] = {}
     roots: set[str] = set()
-    queue, whole, added_paths = [train], True, False
+    queue, whole, added_paths, followed = [train], True, False, True
     for path in queue:  # it grows as it is gone through
         source = sources.load(path) if path not in found else None
         if source is None:
@@ -52,8 +54,8 @@ def find_training(sources: Sources, train: Path) -> Training:
             whole &= bool(inner) or not added_paths or not _is_here(sources, name)
         if not whole:
             queue += [other.path for other in sources.walk()]
-            whole = True
-    return Training(tuple(found.values()), frozenset(roots))
+            whole, followed = True, False
+    return Training(tuple(found.values()), frozenset(roots), followed)
 
 
 def _imports(data: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:

@@ -197,6 +197,11 @@ class Repository:
     undefined: Mapping[str, Place] = field(default_factory=dict)
     """args.NAME that is read and that nothing defines -> where: train.py dies there."""
     broken: tuple[Broken, ...] = ()
+    unparsed: Mapping[Place, str] = field(default_factory=dict)
+    """Where a file that train.py imports does not parse, and why: train.py dies there. Empty where its imports cannot
+    be followed."""
+    fits: tuple[Place, ...] = ()
+    """Where .fit(…) is called in what train.py runs, found lexically; empty: nothing is known to train there."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """Every key of task.py's task_cfg."""
     problems: tuple[str, ...] = ()

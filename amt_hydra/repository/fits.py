@@ -24,6 +24,12 @@ def find_resumes(sources: Sources, files: Sequence[Source]) -> tuple[Place, ...]
     )
 
 
+def find_fits(files: Sequence[Source]) -> tuple[Place, ...]:
+    """Return the first place in each file where .fit(…) is called, comments and strings included."""
+    found = ((source, _FIT.search(source.data)) for source in files)
+    return tuple(Place(source.path, source.data.count(b"\n", 0, at.start()) + 1) for source, at in found if at)
+
+
 def _given(call: ast.Call) -> list[ast.expr]:
     return [k.value for k in call.keywords if k.arg == "ckpt_path"] or call.args[_POSITION : _POSITION + 1]
 

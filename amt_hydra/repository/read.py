@@ -1,6 +1,7 @@
 """Reads all facts of a repository in one go. The readers are loaded with the first read, not with the package."""
 
 import gc
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,12 @@ from amt_hydra.errors import AmtError
 from amt_hydra.repository.facts import FAMILY, HOME, Layout, Place, Repository
 
 if TYPE_CHECKING:
+    from amt_hydra.repository.closure import Training
     from amt_hydra.repository.source import Sources
+
+# The names of this family's tables, where they are spelled out.
+_CONFIG = re.compile(rb"^(?:shared|audio|model)_cfg\s*(?::[^=\n]*)?=\s*(?:\{|dict\()", re.MULTILINE)
+_PRESETS = re.compile(rb"^data_preset_(?:single|multi)_cfg\s*(?::[^=\n]*)?=\s*(?:\{|dict\()", re.MULTILINE)
 
 
 def read(root: Path, layout: Layout | None = None) -> Repository:
@@ -28,7 +34,7 @@ def _read(root: Path, layout: Layout) -> Repository:
     from amt_hydra.repository.broken import find_broken
     from amt_hydra.repository.closure import find_training
     from amt_hydra.repository.configfile import config_values, unread_config
-    from amt_hydra.repository.fits import find_resumes
+    from amt_hydra.repository.fits import find_fits, find_resumes
     from amt_hydra.repository.flags import FlagReader
     from amt_hydra.repository.flow import Flow
     from amt_hydra.repository.lost import mark_lost
@@ -46,12 +52,13 @@ def _read(root: Path, layout: Layout) -> Repository:
     _check(sources, train)
     files = list(sources.walk())
     namespaces = Namespaces(sources)
-    config_file, presets_file = _beside(root, layout.config, train), _beside(root, layout.data_presets, train)
+    training = find_training(sources, train)
+    config_file = _beside(root, layout.config, train) or _binding(_CONFIG, training)
+    presets_file = _beside(root, layout.data_presets, train) or _binding(_PRESETS, training)
     config, presets = namespaces.at(config_file), namespaces.at(presets_file, PRESET_MARK)
     tasks = namespaces.at(_table(root, layout, train, sources, TABLE))
     reader = FlagReader(Trace(sources, train), namespaces.of)
     flags = reader.read()
-    training = find_training(sources, train)
     flow = Flow(reader.trace, training.files)
     metrics = Metrics().read(sources, files)
     switches = find_switches(sources, files)
@@ -80,9 +87,17 @@ def _read(root: Path, layout: Layout) -> Repository:
         lightning=find_lightning(training.roots),
         undefined=reader.undefined,
         broken=find_broken(flow),
+        unparsed=_unparsed(sources, training),
+        fits=find_fits(training.files),
         tasks=find_tasks(tasks) if tasks else {},
         problems=tuple(dict.fromkeys(sources.problems)),
     )
+
+
+def _unparsed(sources: "Sources", training: "Training") -> dict[Place, str]:
+    """Return what does not parse of the files that train.py is known to import; it is read last."""
+    run = {source.path for source in training.files} if training.followed else set()
+    return {Place(f, error.lineno or 1): error.msg for f, error in sources.unparsed.items() if f in run}
 
 
 def find_layout(root: Path, layout: Layout | None) -> tuple[Path, Layout]:
@@ -140,6 +155,11 @@ def _beside(root: Path, wanted: str, train: Path) -> Path | None:
     name = Path(wanted).name
     candidates = (root / wanted, train.parent / name, train.parent / "config" / name)
     return next((path for path in candidates if path.is_file()), None)
+
+
+def _binding(tables: re.Pattern[bytes], training: "Training") -> Path | None:
+    """Return the module that holds this family's tables, where a fork has moved it."""
+    return next((source.path for source in training.files if tables.search(source.data)), None)
 
 
 def _table(root: Path, layout: Layout, train: Path, sources: "Sources", name: str) -> Path | None:

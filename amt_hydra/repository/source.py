@@ -101,6 +101,7 @@ class Sources:
         self.root = root
         self.folder = folder
         self.problems: list[str] = []
+        self.unparsed: dict[Path, SyntaxError] = {}
         self._files: list[Path] | None = None
         self._loaded: dict[Path, Source | None] = {}
         self._resolved: dict[tuple[str, str, int], Path | None] = {}
@@ -137,10 +138,9 @@ class Sources:
         source = self.load(path)
         if source is None or source.tree is not None:
             return source
-        if source.error is not None:
-            words = f"{self.place(path, source.error.lineno or 1)}: does not parse ({source.error.msg})"
-            if words not in self.problems:
-                self.problems.append(words)
+        if source.error is not None and path not in self.unparsed:
+            self.unparsed[path] = source.error
+            self.problems.append(f"{self.place(path, source.error.lineno or 1)}: does not parse ({source.error.msg})")
         return None
 
     def walk(self) -> Iterator[Source]:

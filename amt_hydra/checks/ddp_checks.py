@@ -1,0 +1,55 @@
+"""How several processes train together."""
+
+from collections.abc import Iterator
+
+from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.errors import nearest
+
+_DDP = tuple(f"ddp{how}" for how in ("", "_fork", "_notebook", "_spawn"))
+STRATEGIES = (
+    "auto",
+    *(f"{name}{rest}" for name in _DDP for rest in ("", *(f"_find_unused_parameters_{x}" for x in ("false", "true")))),
+    *("deepspeed", "deepspeed_stage_1", "deepspeed_stage_2", "deepspeed_stage_2_offload"),
+    *("deepspeed_stage_3", "deepspeed_stage_3_offload", "deepspeed_stage_3_offload_nvme"),
+    *("fsdp", "fsdp_cpu_offload", "single_device", "single_tpu", "single_xla", "xla", "xla_debug"),
+)
+"""What Lightning takes by name: StrategyRegistry.available_strategies() of 2.2 and of 2.6, and auto."""
+
+
+class StrategyKnown(Check):
+    """The strategy is one that Lightning knows.
+
+    It is passed on as it is, and refused only when the trainer is made, after all imports.
+    """
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Look the name up; a repository whose flag lists its own names is judged by those."""
+        name, channel = subject.effective("ddp.strategy"), subject.channels.get("ddp.strategy")
+        if not isinstance(name, str) or name in STRATEGIES or (channel and channel.flag and channel.flag.choices):
+            return
+        close = nearest(name, STRATEGIES) or "auto"
+        yield self.error(
+            f"ddp.strategy={name}: Lightning knows no such strategy; valid are {', '.join(STRATEGIES)}",
+            subject.set_to("ddp.strategy", close),
+        )
+
+
+class RanksAreStarted(Check):
+    """The ranks of a run under the bridge are started as programs of their own.
+
+    The bridge patches the process that it starts: one that is forked or spawned from it runs without a rank of its own
+    there, or dies because what was patched cannot be pickled.
+    """
+
+    ignorable = False
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Look at how the strategy starts them."""
+        name = str(subject.effective("ddp.strategy"))
+        if subject.plan.bridge is None or not any(how in name for how in ("_spawn", "_fork", "_notebook")):
+            return
+        yield self.error(
+            f"ddp.strategy={name}: its ranks are no programs of their own, and the bridge reaches those alone",
+            subject.set_to("ddp.strategy", "ddp"),
+            f"without the bridge: {subject.typed.changed('repo.bridge=false')}",
+        )
