@@ -3,7 +3,7 @@
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.mapping import Channel, exists, is_dead, parse
@@ -132,18 +132,24 @@ def _short(place: object, repository: Repository) -> str:
 
 def write(file: Path, text: str) -> None:
     """Write a new mapping. Raises AmtError where a file is there already, or none can be written."""
-    made = False
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as handle:
-            made = True
-            handle.write(text)
+            _whole(file, handle, text)
     except FileExistsError as error:
         raise AmtError(f"--emit {file}: a file is there already", fix=["name another, or move it away"]) from error
     except OSError as error:
-        if made:  # half a file would be in the way of the next try, and be taken for a mapping
-            file.unlink(missing_ok=True)
         raise AmtError(f"--emit {file}: {error.strerror}", fix=["name a file that can be written"]) from error
+
+
+def _whole(file: Path, handle: TextIO, text: str) -> None:
+    """Half a file would be in the way of the next try, and be taken for a mapping."""
+    try:
+        handle.write(text)
+        handle.flush()
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
 
 
 def kind_of(file: Path) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from repos import family, home, line_of
-from stand import Stand, errors, option, refused, way
+from stand import Stand, errors, of, option, refused, way
 
 from amt_hydra.bridged import ENTRY, Bridge, document
 from amt_hydra.machine import Wandb
@@ -20,6 +20,12 @@ NO_KEY = Wandb(credentials=False, source="none", mode="online")
 def bridge(pre: Preflight) -> Bridge:
     assert pre.subject.plan.bridge is not None
     return pre.subject.plan.bridge
+
+
+WORKERS_FLAG = {
+    "args = parser.parse_args()\n": 'parser.add_argument("--num-workers", type=int, default=4)\n'
+    "args = parser.parse_args()\nprint(args.num_workers)\n"
+}
 
 
 def changes(pre: Preflight) -> dict[str, object]:
@@ -248,3 +254,26 @@ def test_a_repository_without_lightning_cannot_be_bridged(public: Stand) -> None
     train = public.repository / "amt/src/train.py"
     train.write_text(train.read_text().replace("pytorch_lightning", "own_trainer"))
     assert public.pre("optimizer.warmup_steps=null", "checkpoint.save_top_k=null").subject.plan.bridge is None
+
+
+def test_no_workers_by_a_flag_leave_nothing_in_config_py_that_a_loader_refuses(public: Stand) -> None:
+    family(public.repository, changes=WORKERS_FLAG)
+    pre = public.pre("data.num_workers=0")
+    assert option(pre.subject.plan.argv, "--num-workers") == "0"
+    assert changes(pre)["shared_cfg.DATAIO.prefetch_factor"] is None
+    assert "shared_cfg.DATAIO.prefetch_factor" not in changes(public.pre("data.num_workers=1"))
+
+
+def test_without_the_bridge_no_workers_are_refused_there(public: Stand) -> None:
+    family(public.repository, changes=WORKERS_FLAG)
+    (finding,) = of(public.pre("data.num_workers=0", "repo.bridge=false"), "ValueFits")
+    assert "a DataLoader refuses it beside shared_cfg.DATAIO.prefetch_factor=2 at " in finding.message
+    assert of(public.follow(finding.fix[0]), "ValueFits") == []
+
+
+@pytest.mark.parametrize(("own", "wanted"), [('"Max"', "max"), ('"none"', "None"), ("None", '"none"')])
+def test_a_value_that_only_looks_the_same_is_a_change(public: Stand, own: str, wanted: str) -> None:
+    config = public.repository / "amt/src/config/config.py"
+    config.write_text(config.read_text() + f'extra_cfg = {{"mode": {own}}}\n')
+    found = changes(public.pre(f"extra.config.extra_cfg.mode={wanted}"))
+    assert found["extra_cfg.mode"] == {"max": "max", "None": None, '"none"': "none"}[wanted]

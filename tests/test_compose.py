@@ -412,3 +412,12 @@ def test_completion_with_a_repository_that_is_gone_is_silent(
 
 def test_completion_is_installed_for_the_command(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys, "-sc", "install=bash").rstrip().endswith(" amt-hydra")
+
+
+def test_a_mapping_without_a_name_of_its_own_is_told_to_give_one(compose_here: Compose, tmp_path: Path) -> None:
+    folder = tmp_path / "configs"
+    (folder / "repo").mkdir(parents=True)
+    (folder / "repo" / "bare.yaml").write_text("means: {}\n")
+    error = refusal(compose_here, "repo=bare", config_dir=folder)
+    assert "repo.kind must be given" in error.message
+    assert "`kind: NAME`" in error.fix[0]

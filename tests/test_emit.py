@@ -8,7 +8,7 @@ from repos import family, home
 from stand import Stand, errors, option
 
 from amt_hydra.cli import main
-from amt_hydra.emit import kind_of
+from amt_hydra.emit import kind_of, write
 from amt_hydra.errors import AmtError
 
 pytest_plugins = ["desks"]
@@ -69,3 +69,36 @@ def test_no_file_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_name_under_which_nothing_would_be_found_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(AmtError, match="--emit"):
         kind_of(tmp_path / name)
+
+
+def test_tables_that_a_fork_has_moved_are_found(public: Stand) -> None:
+    source = public.repository / "amt" / "src"
+    (source / "config" / "config.py").rename(source / "settings.py")
+    (source / "config" / "data_presets.py").rename(source / "corpora.py")
+    train = (source / "train.py").read_text()
+    train = train.replace("config.config", "settings").replace("config.data_presets", "corpora")
+    (source / "train.py").write_text(train)
+    pre = public.pre("optimizer.warmup_steps=250", "data_presets=guitarset", "max_steps=9999")
+    assert errors(pre) == []
+    assert pre.subject.plan.bridge is not None
+    assert {str(c.place.file) for c in pre.subject.plan.bridge.changes} == {str(source / "settings.py")}
+
+
+def test_where_no_place_of_the_runs_is_found_the_next_command_asks_for_it(
+    public: Stand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = public.repository / "amt/src/config/config.py"
+    config.write_text(config.read_text().replace("save_dir", "place"))
+    emitted(public.repository, public.folder / "conf" / "repo" / "other.yaml")
+    assert capsys.readouterr().out.rstrip().endswith(" repo.runs=FOLDER")
+    with pytest.raises(AmtError, match=r"could not be read: repo\.runs_from names no means"):
+        public.pre("repo=other")
+    assert errors(public.pre("repo=other", f"repo.runs={public.runs}")) == []
+
+
+def test_an_emitted_file_is_whole_or_not_there(tmp_path: Path) -> None:
+    """A text that no encoding takes stands for a disk that is full in the middle of it."""
+    file = tmp_path / "repo" / "x.yaml"
+    with pytest.raises(UnicodeEncodeError):
+        write(file, "kind: x\n\ud800")
+    assert not file.exists()

@@ -39,6 +39,12 @@ def test_one_verb_only(verb: str, second: str) -> None:
     assert len(caught.value.fix) == len({verb, second})
 
 
+def test_the_way_out_of_three_verbs_has_one() -> None:
+    with pytest.raises(AmtError) as caught:
+        parse(["plan", "train", "plan", "a=b"])
+    assert caught.value.fix == (render("plan", ["a=b"]), render("train", ["a=b"]))
+
+
 @pytest.mark.parametrize("verb", ["checkpoint", "inspect"])
 def test_a_path_that_begins_with_a_dash(verb: str) -> None:
     with pytest.raises(AmtError) as caught:

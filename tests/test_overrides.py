@@ -89,7 +89,6 @@ def test_a_config_file_may_refer_to_other_settings(compose_here: Compose, here: 
         ("extra.flags.n=3", "3"),
         ("extra.flags.n=1e3", "1e3"),
         ("extra.flags.n={a: 1}", {"a": 1}),
-        ("extra.flags.n=null", None),
         ("extra.flags.n=", ""),
         ("extra.flags.n=[1,2]", [1, 2]),
         ("extra.flags.n=true", True),
@@ -296,3 +295,14 @@ def test_the_folder_of_the_shell_is_no_secret() -> None:
 
 def test_a_reason_may_hold_a_colon(compose_here: Compose) -> None:
     assert compose_here("checks.ignore.WandbReady=token: comes later")[0].checks.ignore
+
+
+def test_null_leaves_a_further_flag_to_the_repository(compose_here: Compose) -> None:
+    extra = compose_here("extra.flags.n=null", "extra.flags.m=1", "extra.config.a.b=null")[0].extra
+    assert (extra.flags, extra.config) == ({"m": "1"}, {})
+
+
+@pytest.mark.parametrize("word", ["extra.flags.=3", "optimizer..lr=1", ".seed=1"])
+def test_a_name_that_is_missing_beside_a_dot(word: str) -> None:
+    with pytest.raises(AmtError, match="a name is missing beside a dot"):
+        prepare([word], [])

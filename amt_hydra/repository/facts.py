@@ -198,8 +198,8 @@ class Repository:
     """args.NAME that is read and that nothing defines -> where: train.py dies there."""
     broken: tuple[Broken, ...] = ()
     unparsed: Mapping[Place, str] = field(default_factory=dict)
-    """Where a file that train.py imports does not parse, and why: train.py dies there. Empty where its imports cannot
-    be followed."""
+    """Where a file that train.py imports does not parse, and why: train.py dies there. Of the files that were looked
+    into; empty where its imports cannot be followed."""
     fits: tuple[Place, ...] = ()
     """Where .fit(…) is called in what train.py runs, found lexically; empty: nothing is known to train there."""
     tasks: Mapping[str, Task] = field(default_factory=dict)

@@ -81,3 +81,12 @@ def test_epoch_metrics_that_one_rank_reduces_first_meet_no_other_collective(tmp_
     trained = Trained(write(tmp_path / "logs", changes=changes))
     trained.well("a", "-it", "4", *RANKS, last={})
     assert trained.saved("a")["global_step"] == 4
+
+
+def test_what_rank_0_alone_lacks_ends_both(trained: Trained, tmp_path: Path) -> None:
+    """A file may well be loaded on rank 0 only, so that nothing is missing elsewhere: the other would wait for ever."""
+    run = trained("e", "-it", "2", *RANKS, unpickle={"ckpt": str(tmp_path / "never loaded.ckpt")})
+    assert run.code == 78
+    first, second = (run.events(rank)[-1]["message"] for rank in (0, 1))
+    assert first.startswith("the training begins, and this was never applied: unpickle")
+    assert second.startswith("the training begins, and another rank lacks a part of the plan")

@@ -160,10 +160,12 @@ def test_other_files_keep_torch_s_default(trained: Trained, whole: Path) -> None
 # A seed.
 
 
-def test_a_seed_outlasts_the_one_that_train_py_asks_for(base: Path) -> None:
-    own = "import pytorch_lightning as pl\npl.seed_everything(42)\nprint('seeded', torch.initial_seed())\n"
+@pytest.mark.parametrize("home", ["pytorch_lightning", "lightning_fabric.utilities.seed", "lightning.fabric"])
+def test_a_seed_outlasts_the_one_that_train_py_asks_for(base: Path, home: str) -> None:
+    """By whichever path it takes the function: Lightning has it in several places."""
+    own = f"from {home} import seed_everything\nseed_everything(42)\nprint('seeded', torch.initial_seed())\n"
     changes = {"trainer, wandb_logger, dir_info": own + "trainer, wandb_logger, dir_info"}
-    run = Trained(write(base / "seeded", changes=changes)).well("a", "-it", "1", seed={"seed": 7})
+    run = Trained(write(base / f"seeded by {home}", changes=changes)).well("a", "-it", "1", seed={"seed": 7})
     assert "seeded 7" in run.out
     assert "seed: train.py asks for 42, and gets the plan's 7" in run.out
 

@@ -22,6 +22,7 @@ NOT_IGNORABLE = {
     "FeatureImplemented",
     "FoldersWritable",
     "InterpreterRuns",
+    "RanksAreStarted",
 }
 """What would make a run other than declared, or let it write where it must not."""
 

@@ -4,10 +4,11 @@ from typing import get_args
 
 import pytest
 from lightning.fabric.plugins.precision import precision
-from repos import home
+from repos import family, home
 from stand import Stand, errors, of, option
 
 from amt_hydra.checks.setting_checks import PRECISIONS
+from amt_hydra.conf_path import shipped
 from amt_hydra.documented import documented
 
 pytest_plugins = ["desks"]
@@ -168,3 +169,34 @@ def test_values_of_config_py_need_the_bridge(public: Stand) -> None:
     pre = public.pre(word, "repo.bridge=false")
     assert any("gradient_clip_val" in text and "repo.bridge is false" in text for text in errors(pre))
     assert pre.subject.plan.bridge is None
+
+
+def test_a_setting_that_may_not_be_null_is_left_out_instead(stand: Stand) -> None:
+    home(stand.repository, changes={'"exp_id"': '"named"', "args.exp_id": "args.named"})
+    (finding,) = of(stand.pre("exp_id=mine"), "SettingReaches")
+    assert "exp_id=" not in finding.fix[0]
+    assert of(stand.follow(finding.fix[0]), "SettingReaches") == []
+
+
+def test_the_means_that_were_tried_are_named_with_their_file(stand: Stand) -> None:
+    text = (shipped() / "repo" / "amt_ai.yaml").read_text()
+    file = stand.folder / "conf" / "repo" / "slip.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text.replace("kind: amt_ai", "kind: slip").replace("[flag:max_steps", "[flag:max_stepz"))
+    (finding,) = of(stand.pre("repo=slip", "max_steps=5"), "SettingReaches")
+    assert f"repo.means in {file} has flag:max_stepz" in finding.message
+
+
+def test_extra_config_cannot_speak_for_a_setting_that_a_flag_carries(public: Stand) -> None:
+    """config.py would say one thing, the flag another, and the plan show the flag's."""
+    flag = 'parser.add_argument("--save-top-k", type=int, default=3)\n'
+    parsed = "args = parser.parse_args()\n"
+    family(public.repository, changes={parsed: f"{flag}{parsed}print(args.save_top_k)\n"})
+    (finding,) = of(public.pre("extra.config.shared_cfg.CHECKPOINT.save_top_k=2"), "ExtraFlagExists")
+    assert finding.fix == ("use checkpoint.save_top_k=…",)
+
+
+def test_extra_config_of_a_dictionary_is_told_to_name_a_key(public: Stand) -> None:
+    (finding,) = of(public.pre("extra.config.shared_cfg.CHECKPOINT=3"), "ExtraFlagExists")
+    assert "it is a dictionary in " in finding.message
+    assert finding.fix[0].startswith("name one of its keys: extra.config.shared_cfg.CHECKPOINT.")

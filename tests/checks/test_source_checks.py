@@ -6,6 +6,7 @@ import pytest
 from repos import family
 from stand import MACHINE, Stand, errors, of
 
+from amt_hydra.errors import AmtError
 from amt_hydra.machine import Wandb
 
 pytest_plugins = ["desks"]
@@ -73,3 +74,34 @@ def test_without_credentials_metrics_go_to_csv_files_and_no_id_matters(public: S
     assert of(pre, "WandbRunFresh") == []
     assert pre.subject.plan.bridge is not None
     assert "csv" in pre.subject.plan.bridge.capabilities
+
+
+def test_a_file_that_does_not_parse_is_said_before_the_start(public: Stand) -> None:
+    family(public.repository, changes={"import argparse\n": "import argparse\nimport loading\n"})
+    broken = public.repository / "amt/src/loading.py"
+    broken.write_text("class Net:\n    def load_state_dict(self:\n        pass\n")
+    (error,) = [text for text in errors(public.pre()) if text.startswith("TrainStarts")]
+    assert f"train.py dies at {broken}:2: it does not parse: " in error
+
+
+def test_one_that_train_py_does_not_import_is_no_matter(public: Stand) -> None:
+    (public.repository / "amt/src/loading.py").write_text("def load_state_dict(:\n")
+    assert of(public.pre(), "TrainStarts") == []
+
+
+def test_a_config_py_that_does_not_parse_is_named_where_runs_cannot_be_found(public: Stand) -> None:
+    config = public.repository / "amt/src/config/config.py"
+    config.write_text(config.read_text() + "def (\n")
+    with pytest.raises(AmtError) as caught:
+        public.pre()
+    line = len(config.read_text().splitlines())
+    assert f"could not be read: {config}:{line} does not parse" in caught.value.message
+    assert "mend that first" in caught.value.fix[0]
+
+
+def test_a_train_py_that_fits_nothing_is_wondered_at(stand: Stand) -> None:
+    train = stand.repository / "src" / "train.py"
+    train.write_text(train.read_text().replace("trainer.fit(", "print("))
+    (finding,) = of(stand.pre(), "TrainStarts")
+    assert finding.severity == "warning"
+    assert "calls .fit(…)" in finding.message

@@ -29,11 +29,6 @@ def test_c28_a_monitor_that_is_logged_is_fine(stand: Stand) -> None:
     assert of(stand.pre("checkpoint.monitor=validation/loss"), "MonitorLogged") == []
 
 
-def test_c28_a_name_that_the_source_computes_cannot_be_missed(stand: Stand) -> None:
-    home(stand.repository, changes={'model.log("validation/loss", 0.0)': 'model.log(f"{args.project}/loss", 0.0)'})
-    assert of(stand.pre("checkpoint.monitor=validation/loss"), "MonitorLogged") == []
-
-
 def test_c28_the_repositorys_own_monitor_is_looked_at_where_ours_does_not_reach(public: Stand) -> None:
     config = public.repository / "amt/src/config/config.py"
     config.write_text(config.read_text().replace("validation/macro_onset_f", "val/f1"))
@@ -142,3 +137,20 @@ def test_a_part_larger_than_the_whole_is_none(stand: Stand) -> None:
 def test_a_batch_that_divides(stand: Stand) -> None:
     assert of(stand.pre("batch.sub=8"), "BatchDivides") == []
     assert of(stand.pre(), "BatchDivides") == []
+
+
+def test_c28_a_monitor_that_cannot_be_judged_is_at_least_shown_beside_the_repositorys_own(stand: Stand) -> None:
+    home(stand.repository, changes={'model.log("validation/loss", 0.0)': 'model.log(f"{args.project}/loss", 0.0)'})
+    assert of(stand.pre(), "MonitorLogged") == []
+    (finding,) = of(stand.pre("checkpoint.monitor=validation/loss"), "MonitorLogged")
+    assert finding.severity == "info"
+    assert line_of(stand.repository / "src/train.py", 'f"{args.project}') in finding.message
+    assert stand.follow(finding.fix[0]).subject.settings.checkpoint.monitor == "validation/macro_onset_f"
+
+
+def test_on_a_resume_the_way_out_of_the_warm_up_is_a_longer_run(stand: Stand) -> None:
+    """The warm-up is the checkpoint's: another one would be refused."""
+    stand.last(step=10)
+    (finding,) = of(stand.pre("init=resume", "max_steps=400", "optimizer.warmup_steps=500"), "WarmupEnds")
+    pre = stand.follow(finding.fix[0])
+    assert (pre.subject.settings.max_steps, of(pre, "WarmupEnds")) == (5000, [])
