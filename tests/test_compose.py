@@ -421,3 +421,12 @@ def test_a_mapping_without_a_name_of_its_own_is_told_to_give_one(compose_here: C
     error = refusal(compose_here, "repo=bare", config_dir=folder)
     assert "repo.kind must be given" in error.message
     assert "`kind: NAME`" in error.fix[0]
+
+
+def test_a_variable_that_does_not_fit_is_told_to_be_unset(
+    compose_here: Compose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "garbage")
+    error = refusal(compose_here)
+    assert error.message.startswith("logger.mode=garbage must be online, offline, ")
+    assert error.fix == ("unset WANDB_MODE",)
