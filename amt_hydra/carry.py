@@ -57,10 +57,9 @@ def carry(
 
 
 def _tried(key: str, settings: Settings, origins: Mapping[str, Origin]) -> str:
-    """The means that the mapping lists for a setting, and where: the user's own file may have a slip in it."""
-    means, origin = settings.repo.means.get(key), origins.get(f"repo.means.{key}")
-    where = f" in {origin.file}" if origin and origin.file else ""
-    return f"repo.means{where} has {', '.join(means) if means else 'none'}"
+    """The means that a mapping of the user's own lists for a setting, which may have a slip in it."""
+    means, origin = settings.repo.means.get(key, ()), origins.get(f"repo.means.{key}")
+    return f" ({origin.file} names {', '.join(means)})" if origin and origin.file else ""
 
 
 def _flags(

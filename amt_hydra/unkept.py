@@ -50,7 +50,7 @@ def unreached(
 ) -> Unkept | None:
     """What is wrong with a setting for which the repository has no means; None where nothing is.
 
-    `tried` are the means of the mapping, in words.
+    `tried` are the means of a mapping of the user's own, in words that follow "takes it".
     """
     if value is None or key.startswith(_OURS) or _NEUTRAL.get(key) == value or origin is None:
         return None
@@ -82,7 +82,7 @@ def _why_unreached(key: str, channels: Mapping[str, Channel], repository: Reposi
     hint += f"; the nearest flag is {flag_name(flag)} at {flag.place}" if flag else ""
     if channel and channel.stands:
         return f"it has no flag there, and no bridge is used: {channel.current} stands at {channel.place}{hint}"
-    return f"no flag or variable of the repository takes it ({tried}){hint}"
+    return f"no flag or variable of the repository takes it{tried}{hint}"
 
 
 def same(value: object, own: object) -> bool:

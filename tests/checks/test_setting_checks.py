@@ -184,7 +184,7 @@ def test_the_means_that_were_tried_are_named_with_their_file(stand: Stand) -> No
     file.parent.mkdir(parents=True)
     file.write_text(text.replace("kind: amt_ai", "kind: slip").replace("[flag:max_steps", "[flag:max_stepz"))
     (finding,) = of(stand.pre("repo=slip", "max_steps=5"), "SettingReaches")
-    assert f"repo.means in {file} has flag:max_stepz" in finding.message
+    assert f"({file} names flag:max_stepz)" in finding.message
 
 
 def test_extra_config_cannot_speak_for_a_setting_that_a_flag_carries(public: Stand) -> None:
