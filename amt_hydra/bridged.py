@@ -131,7 +131,9 @@ def _start(
 
 def loads_openly(repository: Repository, takes: str) -> bool:
     """Whether the repository's own load of that checkpoint asks for the classes that it holds."""
-    return any(load.weights_only is False and load.takes in (takes, "unknown") for load in repository.start.loads)
+    loads = repository.start.loads
+    meant = [load for load in loads if load.takes == takes] or [load for load in loads if load.takes == "unknown"]
+    return bool(meant) and all(load.weights_only is False for load in meant)
 
 
 def _unpickle(ray: Xray, path: Path) -> list[Capability]:

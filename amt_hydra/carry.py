@@ -133,8 +133,13 @@ def _without_workers(
     if channel is None or channel.carrier is None or values.get(channel.key) != 0:
         return [], []
     means = [parse(text, channel.key) for text in settings.repo.means[channel.key]]
-    sections = [m.name.rpartition(".")[0] for m in means if m.kind == "config"]
-    keys = {f"{section}.{name}": value for section in sections for name, value in _WITHOUT_WORKERS.items()}
+    sections = [m.name.rpartition(".") for m in means if m.kind == "config"]
+    keys = {f"{section}{dot}{name}": value for section, dot, _ in sections for name, value in _WITHOUT_WORKERS.items()}
+    text = f"a DataLoader refuses it beside {channel.key}=0"
+    asked = [(f"extra.config.{key}", value) for key, value in settings.extra.config.items() if key in keys]
+    given = [Unkept("flag", key, value, True, text, "leave it out") for key, value in asked]
+    if given:
+        return [], given
     changes = [c for key, value in keys.items() for c in _change_if_there(channel.key, key, value, repository)]
     if not changes or can_bridge(settings, repository):
         return changes, []

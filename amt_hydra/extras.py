@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from amt_hydra.bridged import Change, change
+from amt_hydra.bridged import Change, can_bridge, change
 from amt_hydra.errors import nearest
 from amt_hydra.mapping import Channel, is_dead, parse, why_dead
 from amt_hydra.repository.facts import Flag, Repository
@@ -57,9 +57,11 @@ def extra_config(
     owners = _owners(settings, channels)
     for name, value in settings.extra.config.items():
         key = f"extra.config.{name}"
-        if not settings.repo.bridge:
-            text = "only the bridge sets a value of config.py, and repo.bridge is false"
-            unknown.append(Unkept("flag", key, value, True, text, "use repo.bridge=true"))
+        if not can_bridge(settings, repository):
+            why = "nothing imports Lightning, which it patches" if settings.repo.bridge else "repo.bridge is false"
+            hint = "leave it out" if settings.repo.bridge else "use repo.bridge=true"
+            text = f"only the bridge sets a value of config.py, and {why}"
+            unknown.append(Unkept("flag", key, value, True, text, hint))
         elif name in owners:
             hint = f"use {owners[name]}=…"
             unknown.append(Unkept("flag", key, value, True, "a setting of its own carries it", hint))

@@ -94,7 +94,7 @@ def _start(repository: Repository) -> list[str]:
     }
     strict = {True: "strict", False: "not strict: missing and unexpected keys pass in silence", None: "strict: unknown"}
     found = [words[repository.goes_on] + (f" ({repository.resumes[0]})" if repository.resumes else "")]
-    if not repository.fits:
+    if not repository.trains:
         found.append("nothing in what train.py runs calls .fit(…): whether it trains is unknown")
     found += [f"weights are loaded at {load.place} (of {load.takes}; {strict[load.strict]})" for load in start.loads]
     found += [f"a checkpoint that is missing becomes a scratch run, exit 0 ({place})" for place in start.falls_through]

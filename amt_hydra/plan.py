@@ -85,7 +85,7 @@ def lay_out(
         place=world.place,
         moved_to=world.aside if identity.aside else None,
         records=records_of(settings),
-        decisions=tuple(_decisions(values, resolved.origins, channels, left)),
+        decisions=tuple(_decisions(values, resolved.origins, channels, left, {one.name for one in added})),
         unkept=carried.unkept,
         bridge=bridge,
     )
@@ -106,12 +106,16 @@ def _get(settings: Settings, key: str) -> Any:
 
 
 def _decisions(
-    values: Mapping[str, Any], origins: Mapping[str, Origin], channels: Mapping[str, Channel], left: Container[str]
+    values: Mapping[str, Any],
+    origins: Mapping[str, Origin],
+    channels: Mapping[str, Channel],
+    left: Container[str],
+    brought: Container[str],
 ) -> list[Decision]:
     """What each setting will be.
 
     The defaults in `left`, and what the machine decided and no means carries, do not reach the repository: its own
-    values stay.
+    values stay. Of the bridge's means, those reach it that are `brought`.
     """
     found = []
     for key, setting in values.items():
@@ -125,6 +129,8 @@ def _decisions(
         elif lost:
             origin = Origin("repository", "its own choice")
         option = flag_name(channel.flag) if channel and channel.flag else str(means) if means else ""
+        if means and means.kind == "bridge" and means.name not in brought:
+            option = ""
         found.append(Decision(key, value, channel.current if channel else None, origin, option))
     return found
 

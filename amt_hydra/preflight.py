@@ -118,7 +118,7 @@ def typed_settings(composed: Composed, cwd: Path) -> Settings:
 
 
 def _without_nulls(settings: Settings) -> Settings:
-    """A null below extra is, as everywhere, a value left to the repository."""
+    """A null below extra.flags or extra.config is, as everywhere, a value left to the repository."""
     given = {
         name: {k: v for k, v in getattr(settings.extra, name).items() if v is not None} for name in ("flags", "config")
     }
@@ -208,7 +208,7 @@ def _hints(problems: list[Problem], composed: Composed) -> list[str]:
     if any(p.key == "repo.kind" and p.message == "must be given" for p in problems):
         hints.append("a mapping says its own name: `kind: NAME` in conf/repo/NAME.yaml")
     origins = [composed.origins.get(p.key) for p in problems]
-    return hints + [f"unset {o.where}" for o in origins if o and o.who == "environment"]
+    return hints + list(dict.fromkeys(f"unset {o.where}" for o in origins if o and o.who == "environment"))
 
 
 def _text(path: Path | None) -> str | None:

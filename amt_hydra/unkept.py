@@ -61,6 +61,8 @@ def unreached(
     channel = channels.get(key)
     if channel and same(value, channel.current):
         return None
+    if key == "logger.kind" and value == "wandb" and "WandbLogger" in repository.loggers:
+        return None  # it does so by itself
     if origin.who == "machine" and key in _PLAIN:
         return None  # the repository counts the GPUs and looks for credentials itself
     if not (origin.asked or is_default(origin)):

@@ -277,3 +277,17 @@ def test_a_value_that_only_looks_the_same_is_a_change(public: Stand, own: str, w
     config.write_text(config.read_text() + f'extra_cfg = {{"mode": {own}}}\n')
     found = changes(public.pre(f"extra.config.extra_cfg.mode={wanted}"))
     assert found["extra_cfg.mode"] == {"max": "max", "None": None, '"none"': "none"}[wanted]
+
+
+def test_what_a_loader_refuses_beside_no_workers_cannot_be_asked_for(public: Stand) -> None:
+    (finding,) = of(
+        public.pre("data.num_workers=0", "extra.config.shared_cfg.DATAIO.prefetch_factor=4"), "ExtraFlagExists"
+    )
+    assert "a DataLoader refuses it beside data.num_workers=0" in finding.message
+    assert errors(public.pre("data.num_workers=1", "extra.config.shared_cfg.DATAIO.prefetch_factor=4")) == []
+
+
+def test_only_what_the_bridge_brings_is_said_to_reach_by_it(public: Stand) -> None:
+    for kind, reaches in (("csv", "bridge:csv"), ("wandb", "")):
+        pre = public.pre(f"logger={kind}", WANDB_MODE="offline")
+        assert pre.subject.decision("logger.kind").reaches == reaches

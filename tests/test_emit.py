@@ -84,6 +84,21 @@ def test_tables_that_a_fork_has_moved_are_found(public: Stand) -> None:
     assert {str(c.place.file) for c in pre.subject.plan.bridge.changes} == {str(source / "settings.py")}
 
 
+def test_the_module_with_most_of_the_tables_is_the_config(model: Stand) -> None:
+    """A network may well have a model_cfg of its own; and the tasks may stand in config.py."""
+    source = model.repository / "amt" / "src"
+    tasks = (source / "config" / "task.py").read_text()
+    (source / "config" / "task.py").unlink()
+    (source / "settings.py").write_text((source / "config" / "config.py").read_text() + tasks)
+    (source / "config" / "config.py").unlink()
+    (source / "net.py").write_text("model_cfg = {'d': 1}\n")
+    train = (source / "train.py").read_text().replace("config.config", "settings")
+    (source / "train.py").write_text(train.replace("import argparse\n", "import argparse\nimport net\n", 1))
+    repository = model.pre().subject.repository
+    assert repository.config_file == source / "settings.py"
+    assert "mc11" in repository.tasks
+
+
 def test_where_no_place_of_the_runs_is_found_the_next_command_asks_for_it(
     public: Stand, capsys: pytest.CaptureFixture[str]
 ) -> None:

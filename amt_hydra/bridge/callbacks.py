@@ -69,8 +69,13 @@ def _last(session: Session, package: Any) -> Any:
     class Last(package.callbacks.Checkpoint):
         """Keeps last.ckpt a real file and current: with the step, and with what every ModelCheckpoint knows by then."""
 
+        # It is among trainer.checkpoint_callbacks: whoever goes through those finds nothing here.
+        monitor = best_model_score = None
+        best_model_path = last_model_path = ""
+
         def __init__(self) -> None:
             self.saved: Any = None
+            self.best_k_models: dict[str, Any] = {}
 
         def setup(self, trainer: Any, pl_module: Any, stage: Any) -> None:
             """Go behind every ModelCheckpoint: Lightning has put those of configure_callbacks() last by now."""

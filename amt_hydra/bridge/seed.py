@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing
 from typing import Any
 
 from .hooks import Finder
@@ -24,13 +25,20 @@ def _patch(session: Session, module: Any) -> None:
     if original is None:
         session.refuse("%s has no seed_everything: it cannot be replaced" % module.__name__)
     seed = session.arguments("seed")["seed"]
+    first: list[int] = []
 
     @functools.wraps(original)
     def seed_everything(own: Any = None, *args: Any, **kwargs: Any) -> Any:
         own = kwargs.pop("seed", own)
-        if own not in (None, seed):
-            session.say("seed: train.py asks for %r, and gets the plan's %d" % (own, seed))
-        return original(seed, *args, **kwargs)
+        if multiprocessing.parent_process() is not None:  # a loader's worker, which takes a seed of its own
+            return original(own, *args, **kwargs)
+        value = seed if own is None else seed + own - (first or [own])[0]  # what it varies by itself, it still varies
+        if own is not None and not first:
+            first.append(own)
+            if own != seed:
+                session.say("seed: train.py asks for %r, and gets the plan's %d" % (own, seed), every=True)
+        kwargs["workers"] = True
+        return original(value, *args[1:], **kwargs)
 
     if "seed" in session.pending:  # at once, before train.py makes a model or a sampler
         original(seed, workers=True)

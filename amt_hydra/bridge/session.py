@@ -88,9 +88,8 @@ class Session:
 
     def never_applied(self) -> Any:
         """Return the parts of the plan that were not applied yet, and should have been on this rank."""
-        if self.rank != 0:  # train.py may well load a file or make a logger on rank 0 only
-            self.pending.difference_update(("csv", "unpickle"))
-        return sorted(self.pending)
+        elsewhere = ("csv", "unpickle") if self.rank != 0 else ()  # train.py may do these on rank 0 only
+        return sorted(self.pending.difference(elsewhere))
 
     def refuse_pending(self, when: str) -> None:
         """End the process where a part of the plan was not applied."""

@@ -11,7 +11,7 @@ from amt_hydra.errors import nearest
 from amt_hydra.extras import extra_dest
 from amt_hydra.identity import Identity
 from amt_hydra.machine import Machine
-from amt_hydra.mapping import Channel, is_dead
+from amt_hydra.mapping import Channel, exists, is_dead, parse
 from amt_hydra.plan import Decision, Plan
 from amt_hydra.refusals import Ways
 from amt_hydra.repository.facts import Computed, Repository
@@ -100,6 +100,11 @@ class Subject:
         """The command in which a flag that no setting carries has another value."""
         written = [f"extra.flags.{name}" for name in self.settings.extra.flags if extra_dest(name) == dest]
         return self.typed.changed(f"extra.flags.{dest}={value}", drop=written)
+
+    def has_means(self, key: str) -> bool:
+        """Whether the repository has a means for a setting, be it one that takes the bridge."""
+        means = [parse(text, key) for text in self.settings.repo.means.get(key, ())]
+        return any(exists(one, self.repository) for one in means)
 
     def where(self, key: str) -> str:
         """Who says what a setting is: FILE:LINE where it is the repository, else the option or the command line."""

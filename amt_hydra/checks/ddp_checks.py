@@ -24,10 +24,11 @@ class StrategyKnown(Check):
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Look the name up; a repository whose flag lists its own names is judged by those."""
-        name, channel = subject.effective("ddp.strategy"), subject.channels.get("ddp.strategy")
+        name, channel = subject.decision("ddp.strategy").value, subject.channels.get("ddp.strategy")
         if not isinstance(name, str) or name in STRATEGIES or (channel and channel.flag and channel.flag.choices):
             return
-        close = nearest(name, STRATEGIES) or "auto"
+        fitting = [one for one in STRATEGIES if subject.plan.bridge is None or not _is_no_program(one)]
+        close = nearest(name, fitting) or "auto"
         yield self.error(
             f"ddp.strategy={name}: Lightning knows no such strategy; valid are {', '.join(STRATEGIES)}",
             subject.set_to("ddp.strategy", close),
@@ -45,11 +46,16 @@ class RanksAreStarted(Check):
 
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Look at how the strategy starts them."""
-        name = str(subject.effective("ddp.strategy"))
-        if subject.plan.bridge is None or not any(how in name for how in ("_spawn", "_fork", "_notebook")):
+        name = subject.effective("ddp.strategy")
+        if subject.plan.bridge is None or not isinstance(name, str) or not _is_no_program(name):
             return
         yield self.error(
             f"ddp.strategy={name}: its ranks are no programs of their own, and the bridge reaches those alone",
             subject.set_to("ddp.strategy", "ddp"),
             f"without the bridge: {subject.typed.changed('repo.bridge=false')}",
         )
+
+
+def _is_no_program(strategy: str) -> bool:
+    """Whether its ranks are forked or spawned from the first."""
+    return any(how in strategy for how in ("_spawn", "_fork", "_notebook"))

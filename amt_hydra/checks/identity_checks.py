@@ -75,6 +75,8 @@ class ExperimentFree(Check):
         if subject.locked:
             yield self.error(
                 f"{subject.settings.exp_id} is being trained: {subject.locked}",
-                "wait for it, or train another experiment: " + subject.typed.changed(f"exp_id={subject.state.unused}"),
+                "wait for it"
+                if subject.settings.init.mode == "resume"
+                else f"wait for it, or train another: {subject.typed.changed(f'exp_id={subject.state.unused}')}",
                 f"if it is surely gone: rm {quote(str(subject.plan.place.lock))}",
             )

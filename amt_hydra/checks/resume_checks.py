@@ -141,6 +141,13 @@ class ScheduleReaches(Check):
                     *_shorter(subject, last, end.step),
                     *_afresh(subject, last),
                 )
+            elif goal < end.step and end.beyond == "climbs":
+                left = cosine(goal, end.step)
+                yield self.info(
+                    f"max_steps={goal}, but the schedule comes back from last.ckpt with its end at step {end.step} "
+                    f"({end.read}): the run ends with the learning rate at some {left:.0%} of its base",
+                    f"to the end of the schedule: {subject.typed.changed(f'max_steps={end.step}')}",
+                )
             return
         old = _length(subject, last)
         if "cosine" in str(subject.effective("optimizer.scheduler")).lower() and old is not None and goal > old:

@@ -39,7 +39,10 @@ class SettingReaches(Check):
         for (section, message), group in together.items():
             named = ", ".join(f"{lost.key}={lost.value}" for lost in group)
             it = "it" if len(group) == 1 else "them"
-            yield self.error(f"{named}: {message}", f"leave {it} to the repository: {_left(subject, section, group)}")
+            ways = [f"leave {it} to the repository: {_left(subject, section, group)}"]
+            if not subject.settings.repo.bridge and all(map(subject.has_means, (lost.key for lost in group))):
+                ways.append(f"by the bridge: {subject.typed.changed('repo.bridge=true')}")
+            yield self.error(f"{named}: {message}", *ways)
 
 
 class DefaultKept(Check):
@@ -208,6 +211,8 @@ class IgnoresAreKnown(Check):
 
 def _fitting(subject: Subject, lost: Unkept) -> list[str]:
     """The command with the nearest of the flag's choices, else with the value left to the repository."""
+    if lost.fix:
+        return [subject.typed.changed(lost.fix)]
     close = nearest(str(lost.value), _choices(subject.channels.get(lost.key)))
     if close:
         return [f"the nearest: {subject.typed.changed(f'{lost.key}={close}')}"]

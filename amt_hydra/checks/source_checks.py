@@ -1,6 +1,7 @@
 """The repository's own source: what makes its train.py die, or a W&B run mixed up."""
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.checks.identity_checks import IdentityHolds
@@ -23,10 +24,11 @@ class TrainStarts(Check):
                 f"define it there, or take the line out: $EDITOR +{place.line} {place.file}",
             )
         for place, words in subject.repository.unparsed.items():
-            yield self.error(
-                f"train.py dies at {place}: it does not parse: {words}", f"$EDITOR +{place.line} {place.file}"
-            )
-        if not subject.repository.fits:
+            ours = subject.versions.python is None or subject.versions.python[:2] == sys.version_info[:2]
+            text = f"train.py dies at {place}: it does not parse: {words}"
+            edit = f"$EDITOR +{place.line} {place.file}"
+            yield self.error(text, edit) if ours else self.warning(f"{text} (Python {_dotted(sys.version_info)})", edit)
+        if not subject.repository.trains:
             yield self.warning(
                 f"nothing in {subject.repository.train}, nor in what it imports, calls .fit(…): it may train nothing"
             )
@@ -35,6 +37,10 @@ class TrainStarts(Check):
                 f"train.py dies at {broken.used}: {broken.expression}, which is None since {broken.none}",
                 f"mend either line: $EDITOR +{broken.used.line} {broken.used.file}",
             )
+
+
+def _dotted(version: Sequence[object]) -> str:
+    return ".".join(map(str, version[:2]))
 
 
 class WandbRunFresh(Check):

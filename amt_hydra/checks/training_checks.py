@@ -33,7 +33,7 @@ class MonitorLogged(Check):
     def _unknown(self, subject: Subject, monitor: str) -> Iterator[Finding]:
         """Where names are computed, one that was asked for is at least shown beside the repository's own."""
         decision, computed = subject.decision("checkpoint.monitor"), subject.repository.computed_metrics
-        if not decision.origin.asked or decision.own in (None, monitor):
+        if not decision.origin.asked or not isinstance(decision.own, str) or decision.own == monitor:
             return
         where = f" at {computed[0]}" if computed else ""
         yield self.info(

@@ -61,7 +61,7 @@ def show_plan(pre: Preflight, out: Console) -> None:
         line(out, "", text, "dim")
     line(out, "experiment", str(plan.place.experiment))
     if plan.moved_to is not None:
-        line(out, "moved aside", str(plan.moved_to), "yellow")
+        line(out, "moves aside", str(plan.moved_to), "yellow")
     out.print(_settings_table(plan.decisions, subject.repository.root, out.width))
     show_bridge(plan.bridge, subject.repository.root, out)
     show_command(plan.argv, plan.env, plan.cwd, out)

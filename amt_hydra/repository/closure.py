@@ -4,6 +4,7 @@ Imports are found lexically: parsing every file would take longer than all the r
 too; what is asked of these files is asked of their syntax trees.
 """
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,15 +29,13 @@ class Training:
     """train.py first; all files where its imports cannot be followed."""
     roots: frozenset[str]
     """The first part of the name of every module that is imported: "torch"."""
-    followed: bool
-    """Whether these files are those that it imports, and not all there are."""
 
 
 def find_training(sources: Sources, train: Path) -> Training:
     """Follow the imports of train.py."""
     found: dict[Path, Source] = {}
     roots: set[str] = set()
-    queue, whole, added_paths, followed = [train], True, False, True
+    queue, whole, added_paths = [train], True, False
     for path in queue:  # it grows as it is gone through
         source = sources.load(path) if path not in found else None
         if source is None:
@@ -54,8 +53,28 @@ def find_training(sources: Sources, train: Path) -> Training:
             whole &= bool(inner) or not added_paths or not _is_here(sources, name)
         if not whole:
             queue += [other.path for other in sources.walk()]
-            whole, followed = True, False
-    return Training(tuple(found.values()), frozenset(roots), followed)
+            whole = True
+    return Training(tuple(found.values()), frozenset(roots))
+
+
+def surely_imported(sources: Sources, train: Path) -> set[Path]:
+    """Return the files that are imported whatever happens: by statements that stand in no function, branch or try."""
+    found = [train]
+    for path in found:  # it grows as it is gone through
+        source = sources.parsed(path)
+        for statement in source.tree.body if source is not None and source.tree is not None else ():
+            for module, level, names in _stated(statement):
+                found += [p for p in _resolve(sources, path, module, level, names.encode()) if p not in found]
+    return set(found)
+
+
+def _stated(statement: ast.stmt) -> list[tuple[str, int, str]]:
+    """Return the module, the leading dots and the names of an import statement."""
+    if isinstance(statement, ast.Import):
+        return [(alias.name, 0, "") for alias in statement.names]
+    if isinstance(statement, ast.ImportFrom):
+        return [(statement.module or "", statement.level, ", ".join(alias.name for alias in statement.names))]
+    return []
 
 
 def _imports(data: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:

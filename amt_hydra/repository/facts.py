@@ -198,10 +198,10 @@ class Repository:
     """args.NAME that is read and that nothing defines -> where: train.py dies there."""
     broken: tuple[Broken, ...] = ()
     unparsed: Mapping[Place, str] = field(default_factory=dict)
-    """Where a file that train.py imports does not parse, and why: train.py dies there. Of the files that were looked
-    into; empty where its imports cannot be followed."""
-    fits: tuple[Place, ...] = ()
-    """Where .fit(…) is called in what train.py runs, found lexically; empty: nothing is known to train there."""
+    """Where a file that train.py imports in any case does not parse, and why: it dies there. Of the files that were
+    looked into."""
+    trains: bool = True
+    """Whether anything in what train.py runs may start a training: a word like .fit or LightningCLI."""
     tasks: Mapping[str, Task] = field(default_factory=dict)
     """Every key of task.py's task_cfg."""
     problems: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from amt_hydra.repository.facts import Place
 from amt_hydra.repository.source import Source, Sources
 
 _FIT = re.compile(rb"\.fit\s*\(")
+_TRAINS = re.compile(rb"\.fit\b|LightningCLI")
 # fit(model, train_dataloaders, val_dataloaders, datamodule, ckpt_path), the same in every Lightning since 1.5.
 _POSITION = 4
 
@@ -24,10 +25,9 @@ def find_resumes(sources: Sources, files: Sequence[Source]) -> tuple[Place, ...]
     )
 
 
-def find_fits(files: Sequence[Source]) -> tuple[Place, ...]:
-    """Return the first place in each file where .fit(…) is called, comments and strings included."""
-    found = ((source, _FIT.search(source.data)) for source in files)
-    return tuple(Place(source.path, source.data.count(b"\n", 0, at.start()) + 1) for source, at in found if at)
+def may_train(files: Sequence[Source]) -> bool:
+    """Return whether anything in these files, comments and strings included, may start a training."""
+    return any(_TRAINS.search(source.data) for source in files)
 
 
 def _given(call: ast.Call) -> list[ast.expr]:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from amt_hydra.repository.source import Sources
 
 # The names of this family's tables, where they are spelled out.
-_CONFIG = re.compile(rb"^(?:shared|audio|model)_cfg\s*(?::[^=\n]*)?=\s*(?:\{|dict\()", re.MULTILINE)
-_PRESETS = re.compile(rb"^data_preset_(?:single|multi)_cfg\s*(?::[^=\n]*)?=\s*(?:\{|dict\()", re.MULTILINE)
+_CONFIG = re.compile(rb"^((?:shared|audio|model)_cfg)\s*(?::[^=\n]*)?=\s*(?:\{|dict\()", re.MULTILINE)
+_PRESETS = re.compile(rb"^(data_preset_(?:single|multi)_cfg)\s*(?::[^=\n]*)?=\s*(?:\{|dict\()", re.MULTILINE)
 
 
 def read(root: Path, layout: Layout | None = None) -> Repository:
@@ -34,7 +34,7 @@ def _read(root: Path, layout: Layout) -> Repository:
     from amt_hydra.repository.broken import find_broken
     from amt_hydra.repository.closure import find_training
     from amt_hydra.repository.configfile import config_values, unread_config
-    from amt_hydra.repository.fits import find_fits, find_resumes
+    from amt_hydra.repository.fits import find_resumes, may_train
     from amt_hydra.repository.flags import FlagReader
     from amt_hydra.repository.flow import Flow
     from amt_hydra.repository.lost import mark_lost
@@ -56,7 +56,7 @@ def _read(root: Path, layout: Layout) -> Repository:
     config_file = _beside(root, layout.config, train) or _binding(_CONFIG, training)
     presets_file = _beside(root, layout.data_presets, train) or _binding(_PRESETS, training)
     config, presets = namespaces.at(config_file), namespaces.at(presets_file, PRESET_MARK)
-    tasks = namespaces.at(_table(root, layout, train, sources, TABLE))
+    tasks = namespaces.at(_table(config_file, _beside(root, _task_py(layout), train), sources, TABLE))
     reader = FlagReader(Trace(sources, train), namespaces.of)
     flags = reader.read()
     flow = Flow(reader.trace, training.files)
@@ -87,16 +87,18 @@ def _read(root: Path, layout: Layout) -> Repository:
         lightning=find_lightning(training.roots),
         undefined=reader.undefined,
         broken=find_broken(flow),
-        unparsed=_unparsed(sources, training),
-        fits=find_fits(training.files),
+        unparsed=_unparsed(sources, train),
+        trains=may_train(training.files),
         tasks=find_tasks(tasks) if tasks else {},
         problems=tuple(dict.fromkeys(sources.problems)),
     )
 
 
-def _unparsed(sources: "Sources", training: "Training") -> dict[Place, str]:
-    """Return what does not parse of the files that train.py is known to import; it is read last."""
-    run = {source.path for source in training.files} if training.followed else set()
+def _unparsed(sources: "Sources", train: Path) -> dict[Place, str]:
+    """Return what does not parse of the files that train.py imports in any case; it is read last."""
+    from amt_hydra.repository.closure import surely_imported
+
+    run = surely_imported(sources, train) if sources.unparsed else set()
     return {Place(f, error.lineno or 1): error.msg for f, error in sources.unparsed.items() if f in run}
 
 
@@ -158,14 +160,17 @@ def _beside(root: Path, wanted: str, train: Path) -> Path | None:
 
 
 def _binding(tables: re.Pattern[bytes], training: "Training") -> Path | None:
-    """Return the module that holds this family's tables, where a fork has moved it."""
-    return next((source.path for source in training.files if tables.search(source.data)), None)
+    """Return the module that holds most of this family's tables, where a fork has moved it."""
+    found = [(len(set(tables.findall(source.data))), source.path) for source in training.files]
+    return max(found, key=lambda one: one[0])[1] if any(count for count, _ in found) else None
 
 
-def _table(root: Path, layout: Layout, train: Path, sources: "Sources", name: str) -> Path | None:
+def _task_py(layout: Layout) -> str:
+    return str(Path(layout.config).with_name("task.py"))
+
+
+def _table(config: Path | None, path: Path | None, sources: "Sources", name: str) -> Path | None:
     """Return the task.py beside config.py, else config.py where it holds the table itself."""
-    config = _beside(root, layout.config, train)
-    path = _beside(root, str(Path(layout.config).with_name("task.py")), train)
     for candidate in (path, config):
         source = sources.load(candidate) if candidate is not None else None
         if source is not None and name.encode() in source.data:

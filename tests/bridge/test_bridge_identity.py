@@ -207,3 +207,25 @@ def test_a_train_py_that_only_validates_is_refused_for_what_was_not_done(base: P
     run = only("a", last={}, grad_finite={}, AMT_DEBUG_GRAD_FINITE="1")
     assert run.code == 78
     assert "train.py has ended, and this was never applied: grad_finite, last" in run.err
+
+
+def test_what_train_py_varies_of_its_seed_it_still_varies(base: Path) -> None:
+    """A seed per epoch, or per worker of a loader; only where it starts is the plan's."""
+    own = """\
+from pytorch_lightning import seed_everything
+import os, random
+for epoch in range(3):
+    seed_everything(epoch)
+    print('epoch', epoch, torch.initial_seed(), os.environ['PL_SEED_WORKERS'])
+class Drawn(torch.utils.data.Dataset):
+    def __len__(self):
+        return 2
+    def __getitem__(self, index):
+        return random.random()
+drawn = torch.utils.data.DataLoader(Drawn(), num_workers=2, worker_init_fn=lambda worker: seed_everything(50 + worker))
+print('workers differ', len(set(torch.cat(list(drawn)).tolist())) == 2)
+"""
+    changes = {"trainer, wandb_logger, dir_info": own + "trainer, wandb_logger, dir_info"}
+    run = Trained(write(base / "varied", changes=changes)).well("a", "-it", "1", seed={"seed": 7})
+    assert [f"epoch {epoch} {7 + epoch} 1" in run.out for epoch in range(3)] == [True] * 3
+    assert "workers differ True" in run.out

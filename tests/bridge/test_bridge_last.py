@@ -158,3 +158,14 @@ def test_a_resume_works_on_the_lowest(base: Path, package: str) -> None:
     assert len(list(trained.folder("a").glob("last*"))) == 1
     with (trained.folder("a").parent / "metrics.csv").open(newline="") as handle:
         assert {row["step"] for row in csv.DictReader(handle)} >= {"1", "3", "5"}
+
+
+def test_who_goes_through_the_checkpoint_callbacks_finds_nothing_in_it(base: Path) -> None:
+    changes = {
+        "if __name__ ==": "def report():\n    for one in trainer.checkpoint_callbacks:\n"
+        "        print('kept', one.best_model_path, one.best_model_score, one.best_k_models, one.last_model_path)\n"
+        "\n\nif __name__ ==",
+        "    main()": "    main()\n    report()",
+    }
+    run = Trained(write(base / "asked", changes=changes)).well("a", "-it", "4", "-vit", "2", last={})
+    assert "kept  None {} \n" in run.out

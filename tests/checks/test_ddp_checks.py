@@ -44,3 +44,20 @@ def test_ranks_that_are_no_programs_of_their_own_do_not_go_with_the_bridge(publi
     assert public.follow(finding.fix[0]).subject.settings.ddp.strategy == "ddp"
     assert of(public.follow(finding.fix[1]), "RanksAreStarted") == []
     assert of(public.pre(f"ddp.strategy={name}", "repo.bridge=false"), "RanksAreStarted") == []
+
+
+def test_a_strategy_that_the_repository_has_by_itself_is_its_own_matter(public: Stand) -> None:
+    """Nobody asked for it, and its code may well map the name; one that is computed may be anything."""
+    for default in ('"ddp_static"', '"ddp_spawn" if os.name == "nt" else "auto"'):
+        family(
+            public.repository, changes={'"--strategy", type=str, default="auto"': f'"--strategy", default={default}'}
+        )
+        pre = public.pre("ddp.strategy=null")
+        assert of(pre, "StrategyKnown") == of(pre, "RanksAreStarted") == []
+
+
+def test_no_way_out_leads_to_what_the_bridge_does_not_reach(public: Stand) -> None:
+    (finding,) = of(public.pre("ddp.strategy=ddp_span"), "StrategyKnown")
+    assert errors(public.follow(finding.fix[0])) == []
+    (finding,) = of(public.pre("ddp.strategy=ddp_span", "repo.bridge=false"), "StrategyKnown")
+    assert "ddp.strategy=ddp_spawn" in finding.fix[0]

@@ -54,6 +54,14 @@ def test_an_experiment_that_is_being_trained_is_refused_with_who_trains_it(stand
     assert shlex.split(unlock) == ["rm", str(lock)]
 
 
+def test_a_resume_can_only_wait(stand: Stand) -> None:
+    """Another experiment has nothing to resume."""
+    stand.last(step=10)
+    with Lock(stand.pre().subject.plan.place.lock):
+        (finding,) = of(stand.pre("init=resume", "max_steps=2000"), "ExperimentFree")
+    assert finding.fix[0] == "wait for it"
+
+
 def test_a_lock_whose_holder_is_gone_does_not_count(stand: Stand) -> None:
     lock = stand.pre().subject.plan.place.lock
     code = f"import os; from pathlib import Path; from amt_hydra.launch.lock import Lock; " \

@@ -297,6 +297,13 @@ def test_c25_a_finished_cosine_is_named_with_the_rate_that_it_stands_at(public: 
     assert len(of(public.pre("init=resume", "max_steps=-1"), "ScheduleReaches")) == 1
 
 
+def test_c25_a_shorter_run_ends_before_the_rate_has_come_down(public: Stand) -> None:
+    last(public, step=800, **cosine(total=2000, warmup=100, steps=800))
+    (finding,) = of(public.pre(*RESUME), "ScheduleReaches")
+    assert (finding.severity, "its end at step 2000" in finding.message) == ("info", True)
+    assert of(public.follow(way(finding.fix, "to the end of the schedule")), "ScheduleReaches") == []
+
+
 def test_a_cosine_that_reaches_to_the_end_is_fine(public: Stand) -> None:
     last(public, step=800, **cosine(total=1000, warmup=100, steps=800))
     assert of(public.pre(*RESUME), "ScheduleReaches") == []

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 from lightning.fabric.plugins.precision import precision
 from repos import family, home
-from stand import Stand, errors, of, option
+from stand import Stand, errors, of, option, way
 
 from amt_hydra.checks.setting_checks import PRECISIONS
 from amt_hydra.conf_path import shipped
@@ -200,3 +200,13 @@ def test_extra_config_of_a_dictionary_is_told_to_name_a_key(public: Stand) -> No
     (finding,) = of(public.pre("extra.config.shared_cfg.CHECKPOINT=3"), "ExtraFlagExists")
     assert "it is a dictionary in " in finding.message
     assert finding.fix[0].startswith("name one of its keys: extra.config.shared_cfg.CHECKPOINT.")
+
+
+def test_w_and_b_is_what_a_repository_with_its_logger_does_by_itself(plain: Stand) -> None:
+    assert errors(plain.pre("logger=wandb")) == []
+    assert [f.id for f in plain.pre("logger=csv").stopped] == ["SettingReaches"]
+
+
+def test_what_only_the_bridge_brings_has_it_as_a_way_out(plain: Stand) -> None:
+    (finding,) = of(plain.pre("optimizer.warmup_steps=7"), "SettingReaches")
+    assert errors(plain.follow(way(finding.fix, "by the bridge"))) == []

@@ -1,5 +1,6 @@
 """Sources that cannot start, and W&B runs that would be mixed up."""
 
+import sys
 from dataclasses import replace
 
 import pytest
@@ -84,6 +85,38 @@ def test_a_file_that_does_not_parse_is_said_before_the_start(public: Stand) -> N
     assert f"train.py dies at {broken}:2: it does not parse: " in error
 
 
+def test_one_that_another_python_may_parse_is_a_warning(public: Stand) -> None:
+    family(public.repository, changes={"import argparse\n": "import argparse\nimport loading\n"})
+    (public.repository / "amt/src/loading.py").write_text("x = f'{d['load_state_dict']}'\n")  # of Python 3.12
+    packages = public.repository / "venv" / "lib" / "python3.12" / "site-packages"
+    packages.mkdir(parents=True)
+    for name in ("torch", "pytorch_lightning"):
+        (packages / f"{name}-2.6.0.dist-info").mkdir()
+        (packages / f"{name}-2.6.0.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: 2.6.0\n")
+    (public.repository / "venv" / "bin").mkdir()
+    (public.repository / "venv" / "bin" / "python").symlink_to(sys.executable)
+    (public.repository / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.12.1\n")
+    pre = public.pre()
+    assert pre.subject.versions.python is not None
+    assert pre.subject.versions.python[:2] == (3, 12)
+    (finding,) = of(pre, "TrainStarts")
+    assert (finding.severity, "(Python 3.11)" in finding.message) == ("warning", True)
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        '"""The old way:\n    from loading import main\n"""\n',
+        "def evaluate():\n    import loading\n",
+        "try:\n    import loading\nexcept SyntaxError:\n    loading = None\n",
+    ],
+)
+def test_one_that_is_not_imported_in_any_case_is_no_matter(public: Stand, mention: str) -> None:
+    family(public.repository, changes={"import argparse\n": f"{mention}import argparse\n"})
+    (public.repository / "amt/src/loading.py").write_text("def load_state_dict(:\n")
+    assert of(public.pre(), "TrainStarts") == []
+
+
 def test_one_that_train_py_does_not_import_is_no_matter(public: Stand) -> None:
     (public.repository / "amt/src/loading.py").write_text("def load_state_dict(:\n")
     assert of(public.pre(), "TrainStarts") == []
@@ -105,3 +138,5 @@ def test_a_train_py_that_fits_nothing_is_wondered_at(stand: Stand) -> None:
     (finding,) = of(stand.pre(), "TrainStarts")
     assert finding.severity == "warning"
     assert "calls .fit(…)" in finding.message
+    train.write_text(train.read_text() + "start = trainer.fit\nstart(model)\n")
+    assert of(stand.pre(), "TrainStarts") == []

@@ -242,3 +242,21 @@ def test_c26_where_torch_is_not_known_it_is_a_warning(stand: Stand) -> None:
     (finding,) = of(pre, "LoadsAsIs")
     assert (finding.severity, errors(pre)) == ("warning", [])
     assert "which torch 2.6 and newer refuses" in finding.message
+
+
+def test_c26_a_load_of_something_else_that_takes_classes_says_nothing_of_the_init_checkpoint(stand: Stand) -> None:
+    """An encoder, say: whose file it takes cannot be told."""
+    environment(stand, torch="2.6.0", pytorch_lightning="2.6.1")
+    train = stand.repository / "src" / "train.py"
+    more = (
+        "if args.init_ckpt:\n    model.load_state_dict(torch.load(args.init_ckpt)['state_dict'])\n"
+        "model.load_state_dict(torch.load(find_encoder(), weights_only=False))\n"
+    )
+    train.write_text(
+        "import torch\n" + train.read_text().replace("trainer = pl.Trainer(", f"{more}trainer = pl.Trainer(")
+    )
+    file = pickled(stand.folder / "custom.ckpt")
+    pre = stand.pre("init=warmstart", f"init.ckpt={file}")
+    assert [finding.severity for finding in of(pre, "LoadsAsIs")] == ["info"]
+    assert pre.subject.plan.bridge is not None
+    assert "unpickle" in pre.subject.plan.bridge.capabilities
