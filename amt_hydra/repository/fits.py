@@ -8,7 +8,7 @@ from amt_hydra.repository.facts import Place
 from amt_hydra.repository.source import Source, Sources
 
 _FIT = re.compile(rb"\.fit\s*\(")
-_TRAINS = re.compile(rb"\.fit\b|LightningCLI")
+_TRAINS = (b".fit", b"LightningCLI")
 # fit(model, train_dataloaders, val_dataloaders, datamodule, ckpt_path), the same in every Lightning since 1.5.
 _POSITION = 4
 
@@ -27,7 +27,7 @@ def find_resumes(sources: Sources, files: Sequence[Source]) -> tuple[Place, ...]
 
 def may_train(files: Sequence[Source]) -> bool:
     """Return whether anything in these files, comments and strings included, may start a training."""
-    return any(_TRAINS.search(source.data) for source in files)
+    return any(word in source.data for source in files for word in _TRAINS)
 
 
 def _given(call: ast.Call) -> list[ast.expr]:
