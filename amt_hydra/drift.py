@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from amt_hydra.batches import GlobalBatch, global_batch
 from amt_hydra.checkpoint import Xray
 from amt_hydra.checks.base import Subject
 from amt_hydra.extras import extra_dest
@@ -11,6 +12,8 @@ from amt_hydra.schema import Leaf, leaves
 from amt_hydra.settings import Settings
 
 _RECORD = "the last launch's record"
+BATCH_FACTORS = ("batch.local", "batch.accumulate")
+"""With the ranks, they make the global batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +53,13 @@ def of_checkpoint(subject: Subject, ray: Xray) -> dict[str, Saved]:
 def drifts(subject: Subject, ray: Xray) -> list[Drift]:
     """The settings that change the result and are not those of the run that `ray` is the last checkpoint of."""
     earlier, held = subject.state.earlier, of_checkpoint(subject, ray)
+    before, now = batches(subject)
+    factors = (
+        BATCH_FACTORS if before and now and before.size == now.size else ()
+    )  # shared out otherwise, it is the same
     found: list[Drift] = []
     for key, leaf in leaves(Settings).items():
-        if leaf.meta["kind"] != "identity" or key == "init.ckpt":
+        if leaf.meta["kind"] != "identity" or key == "init.ckpt" or key in factors:
             continue
         if leaf.is_map:
             found += _of_map(subject, leaf, earlier.get(key))
@@ -61,6 +68,11 @@ def drifts(subject: Subject, ray: Xray) -> list[Drift]:
         elif key in held:
             found += _of_setting(subject, key, held[key].value, told(ray, held[key]))
     return found
+
+
+def batches(subject: Subject) -> tuple[GlobalBatch | None, GlobalBatch | None]:
+    """The global batch of the last launch, by its record, and that of this one."""
+    return global_batch(subject.state.earlier.get), global_batch(subject.effective)
 
 
 def architecture(subject: Subject, ray: Xray) -> list[Drift]:

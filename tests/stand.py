@@ -1,5 +1,6 @@
 """A desk to stand at: a folder, an environment, and the command line run up to the launch."""
 
+import json
 import os
 import re
 import shlex
@@ -75,6 +76,15 @@ class Stand:
             for name in unset:
                 shell.delenv(name, raising=False)
             return preflight(Typed(line.verb, line.words, line.config_dir), dict(os.environ), self.folder)
+
+
+def recorded(stand: Stand, **values: object) -> Path:
+    """Leave the record of a launch with these settings; "__" stands for a dot."""
+    folder = stand.folder / "outputs" / "melody" / "base" / "launches" / "20260101T000000Z"
+    folder.mkdir(parents=True)
+    settings = {key.replace("__", "."): {"value": value, "repository": None} for key, value in values.items()}
+    (folder / "record.json").write_text(json.dumps({"settings": settings}))
+    return folder / "record.json"
 
 
 def of(pre: Preflight, check: str) -> list[Finding]:

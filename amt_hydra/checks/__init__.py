@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.checks.config_checks import ConfigsCount
-from amt_hydra.checks.ddp_checks import RanksAreStarted, StrategyKnown
+from amt_hydra.checks.ddp_checks import BatchIsMeant, RanksAreStarted, StrategyKnown
 from amt_hydra.checks.family_checks import FirstEpochEnds, PresetTrains, SamplesPerEpoch
 from amt_hydra.checks.identity_checks import (
     ExperimentFree,
@@ -88,6 +88,7 @@ CHECKS: tuple[type[Check], ...] = (
     WarmupEnds,
     BatchDivides,
     SamplesPerEpoch,
+    BatchIsMeant,
     StrategyKnown,
     RanksAreStarted,
     DevicesExist,

@@ -1,9 +1,14 @@
 """How several processes train together."""
 
+import math
 from collections.abc import Iterator
 
+from amt_hydra.batches import GlobalBatch
 from amt_hydra.checks.base import Check, Finding, Subject
+from amt_hydra.checks.identity_checks import IdentityHolds
+from amt_hydra.drift import BATCH_FACTORS, batches
 from amt_hydra.errors import nearest
+from amt_hydra.resolve import batch_part
 
 _DDP = tuple(f"ddp{how}" for how in ("", "_fork", "_notebook", "_spawn"))
 STRATEGIES = (
@@ -54,6 +59,48 @@ class RanksAreStarted(Check):
             subject.set_to("ddp.strategy", "ddp"),
             f"without the bridge: {subject.typed.changed('repo.bridge=false')}",
         )
+
+
+class BatchIsMeant(Check):
+    """The batch of an optimizer step over all ranks is shown, and goes on as it was on a resume.
+
+    batch.local is per device: more of them make a larger batch, for which the learning rate was not chosen, and fewer
+    steps for as many clips. Shared out otherwise over other devices, the same batch is the same training.
+    """
+
+    requires = (IdentityHolds,)
+
+    def run(self, subject: Subject) -> Iterator[Finding]:
+        """Multiply; compare with one device, and on a resume with the last launch."""
+        before, now = batches(subject)
+        if now is None:
+            return
+        resumed = subject.settings.init.mode == "resume" and before is not None
+        if resumed and before is not None and before.size != now.size:
+            factors = [subject.state.earlier.get(key) == subject.effective(key) for key in BATCH_FACTORS]
+            if all(factors):  # else SettingsContinue names what differs
+                yield self.error(
+                    f"a global batch of {now}, but the run so far had {before} (the last launch's record)",
+                    *_shared_out(subject, before.size, now),
+                    f"as before: {subject.typed.changed(f'ddp.devices={before.devices}', f'ddp.nodes={before.nodes}')}",
+                )
+        elif now.size > now.local and not resumed:
+            alone, times = now.local, now.size / now.local
+            yield self.info(
+                f"an optimizer step sees {now}, on one device {alone}; the learning rate is not scaled with it: with Adam "
+                f"people leave it or take the square root ({math.sqrt(times):.3g} times), with SGD {times:g} times",
+                *_shared_out(subject, alone, now),
+            )
+
+
+def _shared_out(subject: Subject, size: int, now: GlobalBatch) -> list[str]:
+    """The command under which these devices share a global batch of `size`, where it can be shared."""
+    local, rest = divmod(size, now.ranks * now.accumulate)
+    sub = batch_part(subject.settings, subject.channels, "sub") or 1
+    if rest or not local or (local % sub and sub % local):
+        return []
+    parts = [f"batch.local={local}", *([f"batch.sub={local}"] if local % sub else [])]
+    return [f"a batch of {size} on these devices: {subject.typed.changed(*parts)}"]
 
 
 def _is_no_program(strategy: str) -> bool:

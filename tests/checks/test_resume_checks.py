@@ -1,6 +1,5 @@
 """A run against the one that it goes on with: its last launch's record, and real checkpoints."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -8,20 +7,11 @@ from typing import Any
 import pytest
 import torch
 from repos import family, home, lightning
-from stand import Stand, errors, of, way
+from stand import Stand, errors, of, recorded, way
 
 pytest_plugins = ["desks"]
 
 RESUME = ("init=resume", "max_steps=1000")
-
-
-def recorded(stand: Stand, **values: object) -> Path:
-    """Leave the record of a launch with these settings."""
-    folder = stand.folder / "outputs" / "melody" / "base" / "launches" / "20260101T000000Z"
-    folder.mkdir(parents=True)
-    settings = {key.replace("__", "."): {"value": value, "repository": None} for key, value in values.items()}
-    (folder / "record.json").write_text(json.dumps({"settings": settings}))
-    return folder / "record.json"
 
 
 def saved(path: Path, step: int = 10, **parts: Any) -> Path:
