@@ -87,8 +87,8 @@ class BatchIsMeant(Check):
         elif now.size > now.local and not resumed:
             alone, times = now.local, now.size / now.local
             yield self.info(
-                f"an optimizer step sees {now}, on one device {alone}; the learning rate is not scaled with it: with Adam "
-                f"people leave it or take the square root ({math.sqrt(times):.3g} times), with SGD {times:g} times",
+                f"an optimizer step sees {now}, on one device {alone}; the learning rate is not scaled with it: with "
+                f"Adam it is left or taken times the root ({math.sqrt(times):.3g}), with SGD {times:g} times",
                 *_shared_out(subject, alone, now),
             )
 

@@ -74,7 +74,7 @@ def test_the_batch_of_a_step_is_shown_beside_that_of_one_device(public: Stand) -
     pre = public.pre("ddp=gpus4", "batch.sub=6", "batch.local=12", "batch.accumulate=2")
     (finding,) = of(pre, "BatchIsMeant")
     assert "96 (12 clips per device x 4 devices x 2 batches accumulated), on one device 12" in finding.message
-    assert "the square root (2.83 times), with SGD 8 times" in finding.message
+    assert "times the root (2.83), with SGD 8 times" in finding.message
     assert finding.fix == ()  # 12 clips are no whole number for each of 8 parts
     (finding,) = of(public.pre("ddp=gpus2", "batch.sub=6", "batch.local=12"), "BatchIsMeant")
     shared = public.follow(finding.fix[0])
