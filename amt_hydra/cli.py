@@ -13,6 +13,7 @@ from amt_hydra.line import Line, parse, takes_paths
 
 if TYPE_CHECKING:
     from amt_hydra.preflight import Preflight
+    from amt_hydra.sweep.run import Sweep
 
 _BROKEN_PIPE = 141  # 128 + SIGPIPE: what a shell shows for a program whose reader went away
 
@@ -86,7 +87,35 @@ def _run(words: list[str]) -> int:
         if line.words:
             raise AmtError(f"conventions takes no {line.words[0]!r}", code=USAGE)
         return show_conventions(json=line.json, markdown=line.markdown)
-    return _plan_or_train(line)
+    return _sweep(line) if line.multirun else _plan_or_train(line)
+
+
+def _sweep(line: Line) -> int:
+    from amt_hydra.commands import Typed
+    from amt_hydra.report.sweep import show_end
+    from amt_hydra.sweep.run import Sweep, sweep
+
+    task = Sweep(dict(os.environ), _cwd(), line.config_dir, only_plan=line.verb == "plan", json=line.json)
+    try:
+        sweep(line.words, task)
+    except AmtError as error:
+        verb = "-m" if line.verb == "train" else f"{line.verb} -m"
+        error.fix += Typed(verb, line.words, line.config_dir).mended(error.new, error.drop)
+        raise
+    finally:
+        if line.json:
+            _print_sweep_json(task)
+    if line.verb == "train" and not line.json:
+        show_end(task.planned, task.finished, line.config_dir)
+    return task.code
+
+
+def _print_sweep_json(task: "Sweep") -> None:
+    import json
+
+    from amt_hydra.report.data import plain
+
+    print(json.dumps({"points": plain(task.planned), "finished": plain(task.finished)}, indent=2))
 
 
 def _with_paths(line: Line) -> int:

@@ -32,9 +32,9 @@ class Typed:
 
     def changed(self, *new: str, drop: Sequence[str] = ()) -> str:
         """The same command with overrides replaced or added, and those of the keys in `drop` left out."""
-        keys = {_key(word) for word in new} | set(drop)
+        keys = {key_of(word) for word in new} | set(drop)
         keys |= {SET_BY_GROUP[key] for key in keys & SET_BY_GROUP.keys()}
-        return self._render([*(w for w in self.words if _key(w) not in keys), *new])
+        return self._render([*(w for w in self.words if key_of(w) not in keys), *new])
 
     def mended(self, new: Sequence[str], drop: Sequence[str]) -> tuple[str, ...]:
         """The command with these overrides instead, and without the keys in `drop`; () where that is no change."""
@@ -45,7 +45,7 @@ class Typed:
 
     def sets(self, key: str) -> bool:
         """Whether one of the overrides is of this key."""
-        return any(_key(word) == key for word in self.words)
+        return any(key_of(word) == key for word in self.words)
 
     def _render(self, words: Sequence[str]) -> str:
         folder = [] if self.config_dir is None else ["--config-dir", self.config_dir]
@@ -65,5 +65,6 @@ def quote(text: str) -> str:
     return "$'" + _NOT_UTF8.sub(lambda m: "".join(rf"\x{byte:02x}" for byte in os.fsencode(m[0])), escaped) + "'"
 
 
-def _key(word: str) -> str:
+def key_of(word: str) -> str:
+    """The key or group that an override is of."""
     return word.lstrip("+~").partition("=")[0]

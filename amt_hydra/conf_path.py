@@ -52,8 +52,9 @@ def shadowed(dirs: list[Path]) -> tuple[Path, ...]:
 
 
 def groups(dirs: list[Path]) -> list[str]:
-    """Names of the config groups in these folders."""
-    return sorted({p.name for d in dirs for p in d.iterdir() if p.is_dir() and not p.name.startswith((".", "__"))})
+    """Names of the config groups in these folders; not Hydra's own, of launchers and sweepers."""
+    found = {p.name for d in dirs for p in d.iterdir() if p.is_dir() and not p.name.startswith((".", "__"))}
+    return sorted(found - {"hydra"})
 
 
 @cache

@@ -39,6 +39,8 @@ class Line:
     config_dir: str | None = None
     emit: str | None = None
     """The file that a mapping of the inspected repository goes to."""
+    multirun: bool = False
+    """A sweep."""
     bare: bool = False
     """Nothing was given at all, besides options."""
 
@@ -72,7 +74,7 @@ def parse(argv: Sequence[str]) -> Line:
         elif name in _HYDRA:
             hydra += _with_value(name, value if equals else None, rest)
         elif name in _MULTIRUN:
-            raise AmtError("sweeps (-m) are not part of this version", fix=["give one value per setting"], code=USAGE)
+            options.add(_MULTIRUN[0])
         else:
             raise _no_option_but_a_path(verb, word) if verb and takes_paths(verb) else _unknown_option(word)
     verb = verb or "train"
@@ -89,6 +91,7 @@ def parse(argv: Sequence[str]) -> Line:
         hydra=tuple(hydra),
         config_dir=given.get("config_dir"),
         emit=given.get("emit"),
+        multirun=_MULTIRUN[0] in options,
         bare=not words,
     )
 
@@ -98,6 +101,8 @@ def _check_combination(verb: str, options: set[str], hydra: list[str]) -> None:
         raise AmtError(f"--markdown is an option of conventions, not of {verb}", code=USAGE)
     if hydra and len(set(_SHOWING).intersection(hydra)) != 1:  # with none of them, Hydra would run, and write
         raise AmtError(f"{' '.join(hydra)}: give one of {', '.join(_SHOWING)}", code=USAGE)
+    if _MULTIRUN[0] in options and (hydra or verb not in ("train", "plan")):
+        raise AmtError(f"-m sweeps with train and plan, not with {hydra[0] if hydra else verb}", code=USAGE)
     if hydra and "--json" in options:
         raise AmtError(f"--json does not go with {hydra[0]}, which is answered by Hydra", code=USAGE)
 

@@ -31,6 +31,7 @@ _SECRET_NAME = re.compile(
 )
 _USERINFO = re.compile(r"://[^/?#\s@:]*:[^/?#\s@]+@")  # user:password@ of a URL
 _FOLDERS = ("PWD", "OLDPWD")  # the shell's: "present working directory"
+_HYDRAS_SWEEP = re.compile(r"hydra(?:/|\.)(?:launcher|sweeper)(?:\.|/|$)")
 _ITEM_NAME = re.compile(r"([\w.-]+)['\"]?\s*:")
 
 
@@ -39,9 +40,12 @@ def looks_secret(name: str) -> bool:
     return name not in _FOLDERS and bool(_SECRET_NAME.search(name))
 
 
-def prepare(words: Sequence[str], groups: Sequence[str]) -> list[str]:
-    """Return the overrides for Hydra. Raises AmtError on a secret, an unknown key, or a word that is no override."""
-    return [_prepare(word, groups) for word in words]
+def prepare(words: Sequence[str], groups: Sequence[str], sweep: bool = False) -> list[str]:
+    """Return the overrides for Hydra. Raises AmtError on a secret, an unknown key, or a word that is no override.
+
+    In a sweep a list of values stays one, but for paths: those sweep by choice(a,b) only.
+    """
+    return [_prepare(word, groups, sweep) for word in words]
 
 
 def quote(text: str) -> str:
@@ -56,7 +60,7 @@ def escape(text: str) -> str:
     return re.sub(r"(\\*)\$\{", lambda m: m.group(1) * 2 + r"\${", text)
 
 
-def _prepare(word: str, groups: Sequence[str]) -> str:
+def _prepare(word: str, groups: Sequence[str], sweep: bool) -> str:
     match = _WORD.fullmatch(word)
     assert match is not None  # the pattern takes any text
     prefix, key, value = match["prefix"] or "", match["key"], match["value"]
@@ -66,6 +70,8 @@ def _prepare(word: str, groups: Sequence[str]) -> str:
     if "" in key.split("."):
         raise AmtError(f"{word!r}: a name is missing beside a dot of {key!r}", code=USAGE)
     known: Mapping[str, Leaf] = leaves(Settings)
+    if sweep and _HYDRAS_SWEEP.match(key):
+        return word
     if re.match(r"hydra(?:[./]|$)", key):
         raise AmtError(
             f"{key} has no effect here: Hydra's own folders and logs are switched off",
@@ -73,19 +79,36 @@ def _prepare(word: str, groups: Sequence[str]) -> str:
             code=USAGE,
         )
     if f"{key}.".startswith(OPEN_MAPS):
-        return word if prefix == "~" else f"++{key}={_open_value(key, value or '')}"
+        return word if prefix == "~" else f"++{key}={_open_value(key, value or '', sweep)}"
     group = key.partition("@")[0]
     if key not in known and group not in groups and not _is_section(key, known):
         raise unknown_key(key, groups)
     if value is None:
         raise _not_to_be_taken_away(key, known)
     if group in groups:
-        return _choice(prefix, key, value)
+        return f"{prefix}{key}={value}" if sweep and elements(value) else _choice(prefix, key, value)
     if prefix == "+":
         raise AmtError(f"{key} is a setting already: leave the + out", code=USAGE, new=[f"{key}={value}"])
     if value in ("", "null") or key not in known or not (known[key].accepts(str) or known[key].accepts(Path)):
         return word
+    several = elements(value) if sweep else ()
+    if several == (value,) or (several and not known[key].accepts(Path)):
+        return f"{prefix}{key}={value if several == (value,) else ','.join(map(quote, several))}"
     return f"{prefix}{key}={quote(value)}"
+
+
+def elements(value: str) -> tuple[str, ...]:
+    """The values that a text lists for a sweep: those of a,b as they are typed, else itself where it is choice(…) or
+    another of Hydra's functions; () where it is one value."""
+    from hydra.core.override_parser.types import ChoiceSweep
+
+    override = _grammar(value)
+    if override is None or not override.is_sweep_override():
+        return ()
+    sweep = override.value()
+    parts = tuple(value.split(","))
+    simple = isinstance(sweep, ChoiceSweep) and sweep.simple_form and len(sweep.list) == len(parts)
+    return parts if simple else (value,)
 
 
 def _not_to_be_taken_away(key: str, known: Mapping[str, Leaf]) -> AmtError:
@@ -151,12 +174,13 @@ def _is_section(key: str, known: Mapping[str, Leaf]) -> bool:
     return any(k.startswith(f"{key}.") for k in known)
 
 
-def _open_value(key: str, value: str) -> str:
+def _open_value(key: str, value: str, sweep: bool) -> str:
     """Environment values and reasons are text; of a flag or a config value that is for the repository to say."""
     if f"{key}." in OPEN_MAPS or key.startswith(_REPO_MAPS):
         return value
     if key.startswith(_VALUE_MAPS):
-        return _flag_value(value)
+        several = elements(value) if sweep else ()
+        return value if several == (value,) else ",".join(map(_flag_value, several or (value,)))
     return quote(value)
 
 
@@ -171,15 +195,19 @@ def _flag_value(value: str) -> str:
 
 
 def _parse(value: str) -> "Override | None":
-    """What Hydra's grammar makes of a value; None where it makes nothing of it, or a sweep."""
+    """What Hydra's grammar makes of one value; None where it makes nothing of it, or a sweep."""
+    override = _grammar(value)
+    return None if override is None or override.is_sweep_override() else override
+
+
+def _grammar(value: str) -> "Override | None":
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     try:
-        override = OverridesParser.create().parse_override(f"key={value}")
+        return OverridesParser.create().parse_override(f"key={value}")
     except HydraException:
         return None
-    return None if override.is_sweep_override() else override
 
 
 def _is_quoted(value: str) -> bool:

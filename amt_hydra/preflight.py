@@ -35,6 +35,7 @@ from amt_hydra.runs import runs_folder
 from amt_hydra.runstate import RunState, place, read_runstate
 from amt_hydra.schema import NO_SETTING, Problem, build, leaves
 from amt_hydra.settings import NOT_ONLINE, Repo, Settings
+from amt_hydra.sweep.signature import signature
 from amt_hydra.versions import read_versions
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Preflight:
     subject: Subject
     located: Located
     findings: tuple[Finding, ...]
+    signature: str
+    """Which training it is, in a sweep and in the record."""
 
     @property
     def stopped(self) -> tuple[Finding, ...]:
@@ -57,11 +60,32 @@ class Preflight:
         return tuple(f for f in self.findings if stops(f, strict))
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for, before anything of the world is looked at."""
+
+    typed: Typed
+    dirs: list[Path]
+    """Where configs were looked for."""
+    composed: Composed
+    settings: Settings
+
+
 def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
     """Compose, read, decide, plan and check. Raises AmtError where there is nothing to check yet."""
+    return look(request(typed, environ, cwd), environ)
+
+
+def request(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Request:
+    """Compose and type. Raises AmtError where that cannot be done."""
     dirs = search_dirs(typed.config_dir, environ, cwd)
     composed = compose(typed.words, dirs)
-    settings = typed_settings(composed, cwd)
+    return Request(typed, dirs, composed, typed_settings(composed, cwd))
+
+
+def look(asked: Request, environ: Mapping[str, str]) -> Preflight:
+    """Read the world, decide, plan and check. Raises AmtError where there is nothing to check yet."""
+    typed, dirs, composed, settings = asked.typed, asked.dirs, asked.composed, asked.settings
     located = locate(_kind(settings.repo), _text(settings.repo.path), environ, bundled_repository())
     repository = read(located.root)
     settings = with_mapping(settings, composed, repository, dirs)
@@ -101,7 +125,7 @@ def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
         python=python,
         versions=read_versions(python, child),
     )
-    return Preflight(composed, subject, located, run_checks(subject))
+    return Preflight(composed, subject, located, run_checks(subject), signature(asked.settings))
 
 
 def typed_settings(composed: Composed, cwd: Path) -> Settings:

@@ -246,6 +246,16 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A sweep as a whole: what is given with -m. A single run has no use for it."""
+
+    max_points: int = _free(least=1)
+    """Points that may be started in one go."""
+    fail_fast: bool = _free()
+    """Whether the first point that fails ends the sweep."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
     """Where we write."""
 
@@ -303,6 +313,7 @@ class Settings:
     features: Features = _free()
     debug: Debug = _free()
     launch: Launch = _free()
+    sweep: Sweep = _free()
     paths: Paths = _free()
     checks: Checks = _free()
     extra: Extra = _free()

@@ -131,6 +131,7 @@ def _content(pre: Preflight, environ: Mapping[str, str]) -> dict[str, Any]:
         "amt_hydra": __version__,
         "started": record.now(),
         "launcher_pid": os.getpid(),
+        "signature": pre.signature,
         **preflight_data(pre),
         "overrides": list(pre.subject.typed.words),
         "choices": dict(pre.composed.choices),

@@ -1,0 +1,79 @@
+"""A sweep for people: what would be run, and how each point ended."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from amt_hydra.commands import key_of
+from amt_hydra.report.console import console, line, show_findings
+from amt_hydra.sweep.local import Finished
+from amt_hydra.sweep.points import Point
+
+_STYLES = {"start": "green", "continue": "green", "done": "dim", "running": "yellow", "refused": "bold red"}
+_HEAD = ("point", "becomes", "step", "what differs", "exp_id")
+
+
+def show_points(points: Sequence[Point], config_dir: str | None, first: int) -> None:
+    """The table of the points, the findings of those that are refused, and what it all comes to."""
+    out = console(stderr=True)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in _HEAD:
+        table.add_column(name, overflow="fold")
+    shared = set.intersection(*(set(point.words) for point in points))
+    for number, point in enumerate(points, first + 1):
+        differs = " ".join(w for w in point.words if w not in shared and key_of(w) not in ("exp_id", "init"))
+        action = Text(point.action, style=_STYLES[point.action])
+        table.add_row(str(number), action, _steps(point), Text(differs), Text(point.exp_id))
+    out.print(table)
+    for number, point in enumerate(points, first + 1):
+        if point.action == "refused":
+            line(out, f"point {number}", str(point.command(config_dir)), "bold red")
+            show_findings([f for f in point.findings if f.severity == "error"], out)
+    out.print(Text(_sum(points)), soft_wrap=True)
+
+
+def _steps(point: Point) -> str:
+    goal = "no end" if point.goal is None or point.goal < 0 else str(point.goal)
+    return f"{point.step or 0} of {goal}"
+
+
+def _sum(points: Sequence[Point]) -> str:
+    counts = {action: sum(point.action == action for point in points) for action in _STYLES}
+    ranks = {point.ranks for point in points if point.action in ("start", "continue")}
+    told = ", ".join(f"{count} {action}" for action, count in counts.items() if count)
+    runs = counts["start"] + counts["continue"]
+    devices = f", of {', '.join(map(str, sorted(ranks)))} devices each" if ranks - {1} else ""
+    return f"this is {runs} run{'' if runs == 1 else 's'}{devices}: {told}"
+
+
+def show_started(point: Point, number: int, of: int) -> None:
+    """The line before a point's own output."""
+    line(console(stderr=True), f"[{number + 1}/{of}]", f"{point.exp_id}: {point.action}, {point.why}", "bold")
+
+
+def show_finished(end: Finished, number: int, of: int) -> None:
+    """The line after it."""
+    style = "bold green" if end.code == 0 else "bold red"
+    line(console(stderr=True), f"[{number + 1}/{of}]", f"{end.point.exp_id}: {end.verdict}", style)
+
+
+def show_end(planned: Sequence[Point], finished: Sequence[Finished], config_dir: str | None) -> None:
+    """How many ended well, and each that did not with its verdict and the command to go on with it."""
+    out = console()
+    well = sum(end.code == 0 for end in finished)
+    bad = [end for end in finished if end.code != 0]
+    left = sum(point.action in ("start", "continue") for point in planned) - len(finished)
+    skipped = len(planned) - left - len(finished)
+    told = [f"{well} ended well", f"{len(bad)} failed", f"{skipped} were done or running", f"{left} not started"]
+    line(out, "sweep", ", ".join(told), "bold red" if bad or left else "bold green")
+    for end in bad:
+        _show_bad(end, config_dir, out)
+    if bad or left:
+        out.print(Text("  -> the same command again goes on with what is not done"), soft_wrap=True)
+
+
+def _show_bad(end: Finished, config_dir: str | None, out: Console) -> None:
+    line(out, "failed", f"{end.point.exp_id} (exit code {end.code}): {end.verdict}", "bold red")
+    out.print(Text(f"  -> alone: {end.point.command(config_dir)}"), soft_wrap=True)

@@ -1,0 +1,1 @@
+"""Many runs in one go: points of a sweep, planned whole before the first of them starts."""

@@ -1,0 +1,193 @@
+"""The points of a sweep, each planned and checked: what would be started, continued, skipped or refused."""
+
+import json
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Literal
+
+from amt_hydra.checkpoint import Xray, best
+from amt_hydra.checks.base import Finding
+from amt_hydra.commands import Typed, key_of
+from amt_hydra.errors import AmtError
+from amt_hydra.origins import Origin
+from amt_hydra.preflight import Preflight, Request, look, request
+from amt_hydra.runstate import records_of
+from amt_hydra.settings import Settings
+from amt_hydra.sweep.signature import signature
+
+Action = Literal["start", "continue", "done", "running", "refused"]
+_FEW = 4
+"""Points that are planned sooner here than worker processes start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of a sweep."""
+
+    words: tuple[str, ...]
+    """The overrides under which it is a run of its own: with its exp_id, and as a resume where it goes on."""
+    exp_id: str
+    """The name with the signature; as typed where the point could not even be composed."""
+    signature: str
+    action: Action
+    why: str
+    """What says so, in words."""
+    score: float | None
+    """The best one of its checkpoints, where it is done."""
+    step: int | None
+    """The step it stands at; None where nothing is there."""
+    goal: int | None
+    """The step it is to reach; None where there is none."""
+    ranks: int
+    folder: Path | None
+    """Where its checkpoints go."""
+    outputs: Path | None
+    """Where its records go, and the ledger of its sweep."""
+    findings: tuple[Finding, ...]
+    max_points: int
+    fail_fast: bool
+
+    def command(self, config_dir: str | None) -> Typed:
+        """The run of this point alone."""
+        return Typed("train", self.words, config_dir)
+
+
+def plan_points(
+    points: Sequence[tuple[str, ...]], environ: Mapping[str, str], cwd: Path, config_dir: str | None
+) -> list[Point]:
+    """Plan each, in worker processes where there are many: they know nothing of each other."""
+    plan = partial(plan_point, environ=dict(environ), cwd=cwd, config_dir=config_dir)
+    workers = min(os.cpu_count() or 1, len(points))
+    if len(points) <= _FEW or workers < 2:
+        return _without_twins([plan(words) for words in points])
+    # Forked, so that none imports everything anew; this process has no threads of its own by then.
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        return _without_twins(list(pool.map(plan, points, chunksize=max(1, len(points) // (workers * 8)))))
+
+
+def plan_point(words: tuple[str, ...], environ: Mapping[str, str], cwd: Path, config_dir: str | None) -> Point:
+    """Plan one point: under a name of its own, and as a resume where an earlier launch of it has got somewhere."""
+    typed = Typed("train", words, config_dir)
+    try:
+        asked = request(typed, environ, cwd)
+    except AmtError as error:
+        return _refused(words, error)
+    mark = signature(asked.settings)
+    named = _named(asked, f"{asked.settings.exp_id}_{mark}")
+    try:
+        pre = look(named, environ)
+        action, why = _stands(pre, mark)
+        if action == "continue":
+            named = _resumed(named)
+            pre = look(named, environ)
+    except AmtError as error:
+        return replace(_refused(named.typed.words, error), exp_id=named.settings.exp_id, signature=mark)
+    if pre.stopped and action not in ("done", "running"):
+        action, why = "refused", "; ".join(finding.message for finding in pre.stopped)
+    return _point(named, pre, mark, action, why)
+
+
+def _point(named: Request, pre: Preflight, mark: str, action: Action, why: str) -> Point:
+    subject, sweep = pre.subject, named.settings.sweep
+    devices = subject.settings.ddp.devices
+    return Point(
+        words=named.typed.words,
+        exp_id=named.settings.exp_id,
+        signature=mark,
+        action=action,
+        why=why,
+        score=_score(subject.state.found, "min" if subject.effective("checkpoint.mode") == "min" else "max"),
+        step=subject.state.last.global_step if subject.state.last else None,
+        goal=subject.whole_number("max_steps"),
+        ranks=(devices if isinstance(devices, int) else 1) * subject.settings.ddp.nodes,
+        folder=subject.plan.place.experiment,
+        outputs=subject.settings.paths.outputs,
+        findings=tuple(pre.findings),
+        max_points=sweep.max_points,
+        fail_fast=sweep.fail_fast,
+    )
+
+
+def _score(found: Sequence[Xray], mode: Literal["min", "max"]) -> float | None:
+    top = best(found, mode)
+    return top.score if top else None
+
+
+def _refused(words: tuple[str, ...], error: AmtError) -> Point:
+    finding = Finding("Composed", "error", error.message, tuple(error.fix))
+    return Point(
+        words, "", "", "refused", error.message, None, None, None, 0, None, None, (finding,), max_points=sys.maxsize,
+        fail_fast=False,
+    )  # fmt: skip
+
+
+def _stands(pre: Preflight, mark: str) -> tuple[Action, str]:
+    """What becomes of a point, by what lies in its folder."""
+    subject, last = pre.subject, pre.subject.state.last
+    if subject.locked:
+        return "running", str(subject.locked)
+    if subject.settings.init.mode == "resume" or subject.settings.init.overwrite:
+        return "start", f"init={subject.settings.init.mode}"  # as it was asked for in so many words
+    if last is None or not last.whole or last.global_step is None:
+        return "start", "nothing is there yet"
+    if not _is_ours(pre, mark):
+        return "start", "a run without a record of this point is there"  # which its identity will refuse
+    goal = subject.whole_number("max_steps")
+    if goal is not None and 0 <= goal <= last.global_step:
+        return "done", f"step {last.global_step} of {goal}"
+    return "continue", f"at step {last.global_step}" + ("" if goal is None or goal < 0 else f" of {goal}")
+
+
+def _is_ours(pre: Preflight, mark: str) -> bool:
+    """Whether a launch with this signature has a record: only then is what lies there the same training."""
+    for file in records_of(pre.subject.settings).glob("[!.]*/record.json"):
+        try:
+            if json.loads(file.read_text(encoding="utf-8")).get("signature") == mark:
+                return True
+        except (OSError, ValueError, AttributeError):
+            continue
+    return False
+
+
+def _named(asked: Request, exp_id: str) -> Request:
+    words = (*(w for w in asked.typed.words if key_of(w) != "exp_id"), f"exp_id={exp_id}")
+    return _changed(asked, words, replace(asked.settings, exp_id=exp_id), "exp_id")
+
+
+def _resumed(named: Request) -> Request:
+    """The same run, going on: a warm-start that was stopped is not started again from its first weights."""
+    dropped = ("init", "init.mode", "init.ckpt", "init.min_coverage")
+    words = (*(w for w in named.typed.words if key_of(w) not in dropped), "init=resume")
+    init = replace(named.settings.init, mode="resume", ckpt=None)
+    return _changed(named, words, replace(named.settings, init=init), "init.mode", "init.ckpt")
+
+
+def _changed(asked: Request, words: tuple[str, ...], settings: Settings, *keys: str) -> Request:
+    """The request with settings that the sweep decides; what was composed stays."""
+    origins = {**asked.composed.origins, **{key: Origin("override", "the sweep") for key in keys}}
+    composed = replace(asked.composed, origins=origins)
+    return replace(asked, typed=replace(asked.typed, words=words), composed=composed, settings=settings)
+
+
+def _without_twins(points: Iterable[Point]) -> list[Point]:
+    """Refuse points that are the same training: they would share a folder, and the one go on with the other's."""
+    found = list(points)
+    same: dict[tuple[str, Path | None], list[int]] = defaultdict(list)
+    for number, point in enumerate(found):
+        if point.signature:
+            same[point.exp_id, point.folder].append(number)
+    for numbers in same.values():
+        for number in numbers if len(numbers) > 1 else ():
+            others = ", ".join(str(other + 1) for other in numbers if other != number)
+            why = f"the same training as point {others}: what differs does not change the result"
+            way = "sweep a setting that does, seed among them"
+            finding = Finding("PointsDiffer", "error", why, (way,))
+            found[number] = replace(found[number], action="refused", why=why, findings=(finding,))
+    return found
