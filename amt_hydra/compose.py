@@ -142,7 +142,8 @@ def _explain(error: BaseException, words: Sequence[str], dirs: Sequence[Path]) -
 
 
 def _several(word: str, fix: list[str]) -> AmtError:
-    return AmtError(f"{word} gives several values, which would be a sweep; this is a single run", fix=fix, code=USAGE)
+    text = f"{word} gives several values, which would be a sweep; this is a single run"
+    return AmtError(text, fix=[*fix, "a sweep is given with -m"], code=USAGE)
 
 
 def _is_utf8(file: Path) -> bool:

@@ -136,7 +136,7 @@ def test_an_option_like_no_other_gets_the_list(compose_here: Compose) -> None:
 def test_several_options_would_be_a_sweep(compose_here: Compose) -> None:
     error = refusal(compose_here, "precision=bf16,fp16")
     assert error.message.startswith("precision=bf16,fp16 gives several values, which would be a sweep")
-    assert error.fix == ("give one of bf16, fp16",)
+    assert error.fix == ("give one of bf16, fp16", "a sweep is given with -m")
 
 
 def test_an_option_that_must_be_given(compose_here: Compose) -> None:
@@ -297,7 +297,8 @@ def tree(folder: Path) -> dict[str, bytes]:
         ["--package", "optimizer"],
         ["--resolve"],
         ["--help"],
-        ["-m", "seed=1,2"],
+        ["plan", "-m", "repo=reference", "seed=1,2"],
+        ["-m", "repo=reference", "seed=1,1"],
     ],
     ids=" ".join,
 )
@@ -353,8 +354,6 @@ def test_info_and_hydra_help(here: Path, capsys: pytest.CaptureFixture[str]) -> 
         (["--package", "optimizer"], "give one of"),
         (["-sc"], "install"),
         (["-sc", "query=cmd"], "bash"),
-        (["-m", "seed=1,2"], "sweeps (-m) are not part of this version"),
-        (["--multirun"], "sweeps (-m) are not part of this version"),
     ],
     ids=lambda x: " ".join(x) if isinstance(x, list) else "",
 )

@@ -99,7 +99,8 @@ def test_what_hydra_answers_goes_to_hydra(argv: list[str], hydra: tuple[str, ...
         (["--cfg", "job", "--hydra-help"], "give one of --cfg"),
         (["--cfg", "job", "--json"], "--json does not go with --cfg"),
         (["plan", "--markdown"], "--markdown is an option of conventions"),
-        (["-m", "seed=1,2"], "sweeps (-m)"),
+        (["-m", "inspect"], "-m sweeps with train and plan, not with inspect"),
+        (["-m", "--cfg", "job"], "-m sweeps with train and plan, not with --cfg"),
     ],
 )
 def test_wrong_options(argv: list[str], says: str) -> None:

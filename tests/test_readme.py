@@ -2,14 +2,19 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from amt_hydra.compose import compose
-from amt_hydra.conf_path import shipped
+from amt_hydra.conf_path import groups, shipped, shipped_groups
 from amt_hydra.line import parse, takes_paths
+from amt_hydra.overrides import prepare
 from amt_hydra.preflight import typed_settings
+from amt_hydra.sweep.words import typed
 from amt_hydra.verbs import VERBS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,12 +36,19 @@ def table(heading: str) -> dict[str, str]:
     return found
 
 
+def expanded(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """The points of a sweep, by Hydra's own sweeper."""
+    parsed = OverridesParser.create().parse_overrides(prepare(words, shipped_groups(), sweep=True))
+    return [typed(point) for batch in BasicSweeper.split_arguments(parsed, None) for point in batch]
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_parses_and_composes(command: str, tmp_path: Path) -> None:
     line = parse(shlex.split(command))
     assert line.verb in VERBS
     if not takes_paths(line.verb):
-        typed_settings(compose(line.words, [shipped()]), tmp_path)
+        for words in expanded(line.words) if line.multirun else [line.words]:
+            typed_settings(compose(words, [shipped()]), tmp_path)
 
 
 def test_the_commands_were_found() -> None:
@@ -52,7 +64,7 @@ def test_the_table_of_groups_is_the_conf_tree() -> None:
     listed = {
         name.strip("`"): set(re.findall(r"`([\w]+)`", text)) for name, text in table("Groups and settings").items()
     }
-    tree = {d.name: {f.stem for f in d.glob("*.yaml")} for d in shipped().iterdir() if d.is_dir()}
+    tree = {name: {f.stem for f in (shipped() / name).glob("*.yaml")} for name in groups([shipped()])}
     assert listed == tree
 
 

@@ -14,6 +14,7 @@ groups (option=… picks a file of conf/<group>/):
 
 options:
   --json             for programs: one JSON document on stdout
+  -m                 a sweep: lists of values (a,b) are multiplied out; plan -m only shows the points
   --config-dir DIR   a folder of configs of your own, besides ./conf and $AMT_CONF
   --cfg job          the composed config; --resolve with values instead of references
   --version, --help  (VERB --help for one verb)
@@ -25,6 +26,7 @@ examples:
   {program} init=warmstart precision=bf16
   {program} plan experiment=quick
   {program} exp_id=first init=resume max_steps=1500
+  {program} -m optimizer.lr=1e-4,3e-4 seed=1,2
 """
 
 
