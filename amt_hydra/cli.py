@@ -87,7 +87,19 @@ def _run(words: list[str]) -> int:
         if line.words:
             raise AmtError(f"conventions takes no {line.words[0]!r}", code=USAGE)
         return show_conventions(json=line.json, markdown=line.markdown)
+    if line.verb == "status":
+        return _status(line)
     return _sweep(line) if line.multirun else _plan_or_train(line)
+
+
+def _status(line: Line) -> int:
+    from amt_hydra.commands import Typed
+    from amt_hydra.preflight import request
+    from amt_hydra.sweep.status import status
+
+    cwd = _cwd()
+    asked = request(Typed(line.verb, line.words, line.config_dir), os.environ, cwd)
+    return status(asked.settings.paths.outputs, json=line.json, watch=line.watch)
 
 
 def _sweep(line: Line) -> int:

@@ -7,7 +7,7 @@ from amt_hydra.commands import render
 from amt_hydra.errors import USAGE, AmtError, nearest
 from amt_hydra.verbs import PATH_VERBS, VERBS
 
-_OWN = ("--json", "--help", "--version", "--markdown")
+_OWN = ("--json", "--help", "--version", "--markdown", "--watch")
 _SHORT = {"-c": "--cfg", "-p": "--package", "-i": "--info", "-sc": "--shell-completion", "-h": "--help"}
 # Options of Hydra's that only show something, each with the values that may follow; "" for none, None for any.
 _HYDRA: Mapping[str, tuple[str, ...] | None] = {
@@ -39,6 +39,7 @@ class Line:
     config_dir: str | None = None
     emit: str | None = None
     """The file that a mapping of the inspected repository goes to."""
+    watch: bool = False
     multirun: bool = False
     """A sweep."""
     bare: bool = False
@@ -91,6 +92,7 @@ def parse(argv: Sequence[str]) -> Line:
         hydra=tuple(hydra),
         config_dir=given.get("config_dir"),
         emit=given.get("emit"),
+        watch="--watch" in options,
         multirun=_MULTIRUN[0] in options,
         bare=not words,
     )
@@ -101,6 +103,8 @@ def _check_combination(verb: str, options: set[str], hydra: list[str]) -> None:
         raise AmtError(f"--markdown is an option of conventions, not of {verb}", code=USAGE)
     if hydra and len(set(_SHOWING).intersection(hydra)) != 1:  # with none of them, Hydra would run, and write
         raise AmtError(f"{' '.join(hydra)}: give one of {', '.join(_SHOWING)}", code=USAGE)
+    if "--watch" in options and (verb != "status" or "--json" in options):
+        raise AmtError(f"--watch is an option of status, without --json; not of {verb}", code=USAGE)
     if _MULTIRUN[0] in options and (hydra or verb not in ("train", "plan")):
         raise AmtError(f"-m sweeps with train and plan, not with {hydra[0] if hydra else verb}", code=USAGE)
     if hydra and "--json" in options:

@@ -1,6 +1,7 @@
 """A sweep for people: what would be run, and how each point ended."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -10,8 +11,10 @@ from amt_hydra.commands import key_of
 from amt_hydra.report.console import console, line, show_findings
 from amt_hydra.sweep.local import Finished
 from amt_hydra.sweep.points import Point
+from amt_hydra.sweep.standing import Standing
 
 _STYLES = {"start": "green", "continue": "green", "done": "dim", "running": "yellow", "refused": "bold red"}
+_STATES = {"running": "yellow", "done": "green", "failed": "bold red", "stopped": "red", "waiting": "dim"}
 _HEAD = ("point", "becomes", "step", "what differs", "exp_id")
 
 
@@ -77,3 +80,25 @@ def show_end(planned: Sequence[Point], finished: Sequence[Finished], config_dir:
 def _show_bad(end: Finished, config_dir: str | None, out: Console) -> None:
     line(out, "failed", f"{end.point.exp_id} (exit code {end.code}): {end.verdict}", "bold red")
     out.print(Text(f"  -> alone: {end.point.command(config_dir)}"), soft_wrap=True)
+
+
+def show_standings(standings: Sequence[Standing], outputs: Path) -> None:
+    """A row per point, sweep by sweep; and for each that failed or stopped, the command that goes on with it."""
+    out = console()
+    if not standings:
+        out.print(Text(f"no sweep has a ledger in {outputs}"), soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("sweep", "exp_id", "state", "step", "best", "checkpoints"):
+        table.add_column(name, overflow="fold")
+    for one in standings:
+        goal = "no end" if one.goal is None or one.goal < 0 else str(one.goal)
+        best = "" if one.best is None else f"{one.best:.4f}"
+        state = Text(one.state, style=_STATES[one.state])
+        table.add_row(
+            one.sweep, Text(one.exp_id), state, f"{one.step or 0} of {goal}", best, Text(str(one.checkpoints))
+        )
+    out.print(table)
+    for one in standings:
+        if one.state in ("running", "failed", "stopped") and one.said:
+            line(out, one.state, f"{one.exp_id}: {one.said}", _STATES[one.state])

@@ -5,7 +5,9 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from amt_hydra.errors import AmtError
 from amt_hydra.sweep.points import Point
@@ -16,7 +18,7 @@ FILE = "ledger.jsonl"
 
 def path_of(points: Sequence[Point]) -> Path:
     """Where the ledger of these points lies: the same sweep has the same one tomorrow."""
-    outputs = next(point.outputs for point in points if point.outputs is not None)
+    outputs = next(point.paths.outputs for point in points if point.paths is not None)
     names = sorted(point.exp_id for point in points)
     mark = hashlib.sha256("\n".join(names).encode("utf-8", "surrogateescape")).hexdigest()[:8]
     return outputs / FOLDER / mark / FILE
@@ -45,12 +47,54 @@ def write(points: Sequence[Point], config_dir: str | None) -> Path:
     return file
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One point, as its sweep was last asked for."""
+
+    sweep: str
+    """The name of the ledger's folder."""
+    exp_id: str
+    command: str
+    """The run of this point alone."""
+    goal: int | None
+    """The step it is to reach."""
+    mode: Literal["min", "max"]
+    records: Path
+    checkpoints: Path
+    lock: Path
+
+
+def read(outputs: Path) -> list[Entry]:
+    """Every point of every sweep, that which was asked for last at the end. A line that is damaged is left out."""
+    files = sorted((outputs / FOLDER).glob(f"*/{FILE}"), key=lambda file: (file.stat().st_mtime_ns, file))
+    return [entry for file in files for line in _lines(file) if (entry := _read(file.parent.name, line))]
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+
+
+def _read(sweep: str, line: str) -> Entry | None:
+    try:
+        found = json.loads(line)
+        places = {name: Path(found[name]) for name in ("records", "checkpoints", "lock")}
+        return Entry(sweep, found["exp_id"], found["command"], found["goal"], found["mode"], **places)
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 def _entry(point: Point, config_dir: str | None) -> dict[str, object]:
+    assert point.paths is not None  # a point that could not be composed is refused, and then no ledger is written
     return {
         "exp_id": point.exp_id,
         "signature": point.signature,
         "command": str(point.command(config_dir)),
-        "words": list(point.words),
         "goal": point.goal,
-        "folder": str(point.folder),
+        "mode": point.mode,
+        "records": str(point.paths.records),
+        "checkpoints": str(point.paths.checkpoints),
+        "lock": str(point.paths.lock),
     }

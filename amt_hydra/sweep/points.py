@@ -28,6 +28,18 @@ _FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Paths:
+    """Where to look for how a point stands."""
+
+    outputs: Path
+    """The folder of all records, and of the ledgers."""
+    records: Path
+    """The launches of this point."""
+    checkpoints: Path
+    lock: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One point of a sweep."""
 
@@ -39,17 +51,17 @@ class Point:
     action: Action
     why: str
     """What says so, in words."""
+    mode: Literal["min", "max"]
+    """Whether more of the monitored metric is better."""
     score: float | None
-    """The best one of its checkpoints, where it is done."""
+    """The best one of its checkpoints."""
     step: int | None
     """The step it stands at; None where nothing is there."""
     goal: int | None
     """The step it is to reach; None where there is none."""
     ranks: int
-    folder: Path | None
-    """Where its checkpoints go."""
-    outputs: Path | None
-    """Where its records go, and the ledger of its sweep."""
+    paths: "Paths | None"
+    """Where its things lie; None where it could not even be composed."""
     findings: tuple[Finding, ...]
     max_points: int
     fail_fast: bool
@@ -95,37 +107,50 @@ def plan_point(words: tuple[str, ...], environ: Mapping[str, str], cwd: Path, co
 
 
 def _point(named: Request, pre: Preflight, mark: str, action: Action, why: str) -> Point:
-    subject, sweep = pre.subject, named.settings.sweep
+    subject, sweep, place = pre.subject, named.settings.sweep, pre.subject.plan.place
     devices = subject.settings.ddp.devices
+    mode: Literal["min", "max"] = "min" if subject.effective("checkpoint.mode") == "min" else "max"
     return Point(
         words=named.typed.words,
         exp_id=named.settings.exp_id,
         signature=mark,
         action=action,
         why=why,
-        score=_score(subject.state.found, "min" if subject.effective("checkpoint.mode") == "min" else "max"),
+        mode=mode,
+        score=score(subject.state.found, mode),
         step=subject.state.last.global_step if subject.state.last else None,
         goal=subject.whole_number("max_steps"),
         ranks=(devices if isinstance(devices, int) else 1) * subject.settings.ddp.nodes,
-        folder=subject.plan.place.experiment,
-        outputs=subject.settings.paths.outputs,
+        paths=Paths(subject.settings.paths.outputs, subject.plan.records, place.checkpoints, place.lock),
         findings=tuple(pre.findings),
         max_points=sweep.max_points,
         fail_fast=sweep.fail_fast,
     )
 
 
-def _score(found: Sequence[Xray], mode: Literal["min", "max"]) -> float | None:
+def score(found: Sequence[Xray], mode: Literal["min", "max"]) -> float | None:
+    """The best score among checkpoints."""
     top = best(found, mode)
     return top.score if top else None
 
 
 def _refused(words: tuple[str, ...], error: AmtError) -> Point:
-    finding = Finding("Composed", "error", error.message, tuple(error.fix))
     return Point(
-        words, "", "", "refused", error.message, None, None, None, 0, None, None, (finding,), max_points=sys.maxsize,
+        words=words,
+        exp_id="",
+        signature="",
+        action="refused",
+        why=error.message,
+        mode="max",
+        score=None,
+        step=None,
+        goal=None,
+        ranks=0,
+        paths=None,
+        findings=(Finding("Composed", "error", error.message, tuple(error.fix)),),
+        max_points=sys.maxsize,
         fail_fast=False,
-    )  # fmt: skip
+    )
 
 
 def _stands(pre: Preflight, mark: str) -> tuple[Action, str]:
@@ -179,10 +204,10 @@ def _changed(asked: Request, words: tuple[str, ...], settings: Settings, *keys: 
 def _without_twins(points: Iterable[Point]) -> list[Point]:
     """Refuse points that are the same training: they would share a folder, and the one go on with the other's."""
     found = list(points)
-    same: dict[tuple[str, Path | None], list[int]] = defaultdict(list)
+    same: dict[tuple[str, Paths | None], list[int]] = defaultdict(list)
     for number, point in enumerate(found):
         if point.signature:
-            same[point.exp_id, point.folder].append(number)
+            same[point.exp_id, point.paths].append(number)
     for numbers in same.values():
         for number in numbers if len(numbers) > 1 else ():
             others = ", ".join(str(other + 1) for other in numbers if other != number)

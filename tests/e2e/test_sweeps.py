@@ -120,6 +120,15 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path, {**kept, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)})
 
 
+def states(lab: Lab) -> list[str]:
+    """What `status` says of the points."""
+    command = [sys.executable, "-m", "amt_hydra", "status", "--json"]
+    done = subprocess.run(
+        command, cwd=lab.folder, env=lab.environ, capture_output=True, text=True, timeout=60, check=True
+    )
+    return [point["state"] for point in json.loads(done.stdout)]
+
+
 def until(met: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not met():
@@ -152,6 +161,7 @@ def test_c17_a_point_that_fails_is_named_and_the_others_run(lab: Lab) -> None:
     (failed,) = [line for line in run.stdout.splitlines() if line.startswith("failed")]
     assert "(exit code 3): train.py ended with exit code 3" in failed
     assert "-> alone: python -m amt_hydra repo=counting" in run.stdout
+    assert states(lab) == ["failed", "done"]
     (lab.folder / "code" / "bad-1").unlink()
     assert lab.run("seed=1,2").returncode == 0
     assert list(lab.steps().values()) == [WHOLE, WHOLE]
@@ -173,12 +183,14 @@ def test_a_sweep_whose_launcher_is_killed_loses_nothing_and_trains_nothing_twice
     launcher.kill()
     launcher.communicate()
     until(lambda: not lab.processes())
+    assert states(lab) in (["stopped", "waiting", "waiting"], ["done", "stopped", "waiting"])
     ledger = next((lab.folder / "outputs" / "sweeps").glob("*/ledger.jsonl"))
     points = [json.loads(line)["exp_id"] for line in ledger.read_text().splitlines()]
     run = lab.run("seed=1,2,3")
     assert run.returncode == 0, run.stderr
     steps = lab.steps()
     assert sorted(steps) == sorted(points)
+    assert states(lab) == ["done", "done", "done"]
     for trained in steps.values():
         assert sorted(set(trained)) == WHOLE
         assert len(trained) <= len(WHOLE) + 1, "a kill may fall between a step and its checkpoint"
@@ -187,6 +199,7 @@ def test_a_sweep_whose_launcher_is_killed_loses_nothing_and_trains_nothing_twice
 def test_ctrl_c_ends_the_point_and_the_sweep(lab: Lab) -> None:
     launcher = lab.start("seed=1,2")
     until(lambda: bool(lab.steps()))
+    assert states(lab) == ["running", "waiting"]
     launcher.send_signal(signal.SIGINT)
     out = launcher.communicate(timeout=60)[0].decode()
     assert launcher.returncode == 130

@@ -1,0 +1,91 @@
+"""The verb status, and what a ledger holds."""
+
+import json
+from pathlib import Path
+
+import pytest
+from stand import Stand
+
+from amt_hydra.cli import main
+from amt_hydra.errors import USAGE
+from amt_hydra.launch.lock import Lock
+from amt_hydra.sweep import ledger
+from amt_hydra.sweep.ledger import Entry
+from amt_hydra.sweep.standing import standing
+
+pytest_plugins = ["desks"]
+
+
+def entry(stand: Stand, goal: int | None = 2000) -> Entry:
+    folder = stand.experiment().parent
+    records = stand.folder / "outputs" / "melody" / "base" / "launches"
+    lock = folder.with_name(".base.lock")
+    return Entry("sweep", "base", "python -m amt_hydra", goal, "max", records, stand.experiment(), lock)
+
+
+def ended(stand: Stand, outcome: dict[str, object] | None) -> None:
+    folder = stand.folder / "outputs" / "melody" / "base" / "launches" / "20260101T000000Z"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "record.json").write_text(json.dumps({} if outcome is None else {"outcome": outcome}))
+
+
+def test_a_point_that_was_not_started(stand: Stand) -> None:
+    assert standing(entry(stand)).state == "waiting"
+
+
+def test_one_that_reached_its_goal(stand: Stand) -> None:
+    stand.last(step=2000)
+    found = standing(entry(stand))
+    assert (found.state, found.step, found.best) == ("done", 2000, 0.5)
+    assert standing(entry(stand, goal=3000)).state == "stopped"
+
+
+def test_one_that_was_killed_before_its_first_checkpoint(stand: Stand) -> None:
+    ended(stand, None)
+    assert standing(entry(stand)).state == "stopped"
+
+
+def test_one_that_failed_says_how(stand: Stand) -> None:
+    stand.last(step=10)
+    ended(stand, {"code": 3, "verdict": "train.py ended with exit code 3"})
+    found = standing(entry(stand))
+    assert (found.state, found.said) == ("failed", "train.py ended with exit code 3")
+
+
+@pytest.mark.parametrize("code", [130, 143, 129])
+def test_one_that_was_asked_to_end_is_stopped(stand: Stand, code: int) -> None:
+    stand.last(step=10)
+    ended(stand, {"code": code, "verdict": "interrupted"})
+    assert standing(entry(stand)).state == "stopped"
+
+
+def test_one_without_a_goal_is_done_when_it_ended_well(stand: Stand) -> None:
+    stand.last(step=10)
+    ended(stand, {"code": 0, "verdict": "trained"})
+    assert standing(entry(stand, goal=-1)).state == "done"
+    ended(stand, {"code": 1, "verdict": "died"})
+    assert standing(entry(stand, goal=-1)).state == "failed"
+
+
+def test_one_that_is_being_trained(stand: Stand) -> None:
+    stand.last(step=2000)
+    it = entry(stand)
+    with Lock(it.lock):
+        found = standing(it)
+    assert (found.state, found.said.partition(" ")[0]) == ("running", "pid")
+    assert standing(it).state == "done"
+
+
+def test_a_damaged_line_of_a_ledger_is_left_out(tmp_path: Path) -> None:
+    whole = {"exp_id": "a", "command": "c", "goal": 1, "mode": "max", "records": "r", "checkpoints": "k", "lock": "l"}
+    file = tmp_path / "sweeps" / "1234" / "ledger.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(whole) + '\n{"exp_id": "b"}\n[]\n{"exp')
+    assert [one.exp_id for one in ledger.read(tmp_path)] == ["a"]
+
+
+def test_where_there_is_no_sweep(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status"]) == 0
+    assert f"no sweep has a ledger in {here / 'outputs'}" in capsys.readouterr().out
+    assert main(["status", "--json", "--watch"]) == USAGE
+    assert main(["plan", "--watch"]) == USAGE
