@@ -51,15 +51,15 @@ def _sum(points: Sequence[Point]) -> str:
     return f"this is {runs} run{'' if runs == 1 else 's'}{devices}: {told}"
 
 
-def show_started(point: Point, number: int, of: int) -> None:
+def show_started(point: Point, number: str) -> None:
     """The line before a point's own output."""
-    line(console(stderr=True), f"[{number + 1}/{of}]", f"{point.exp_id}: {point.action}, {point.why}", "bold")
+    line(console(stderr=True), f"[{number}]", f"{point.exp_id}: {point.action}, {point.why}", "bold")
 
 
-def show_finished(end: Finished, number: int, of: int) -> None:
+def show_finished(end: Finished, number: str) -> None:
     """The line after it."""
     style = "bold green" if end.code == 0 else "bold red"
-    line(console(stderr=True), f"[{number + 1}/{of}]", f"{end.point.exp_id}: {end.verdict}", style)
+    line(console(stderr=True), f"[{number}]", f"{end.point.exp_id}: {end.verdict}", style)
 
 
 def show_end(planned: Sequence[Point], finished: Sequence[Finished], config_dir: str | None) -> None:

@@ -1,18 +1,22 @@
-"""One point run on this machine, as the command that a user could paste."""
+"""Points run on this machine, each as the command that a user could paste; as many at once as there are slots."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 from amt_hydra.errors import INTERRUPTED
 from amt_hydra.launch.processes import tie_to_parent
 from amt_hydra.sweep.points import Point
+
+_LOOK_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,34 +31,116 @@ class Finished:
     """The best monitored value among the checkpoints kept."""
 
     @property
-    def ended_the_sweep(self) -> bool:
+    def ends_the_sweep(self) -> bool:
         """Whether no further point is to be started: Ctrl-C, or a failure under sweep.fail_fast."""
         return self.code == INTERRUPTED or (self.code != 0 and self.point.fail_fast)
 
 
-def run_point(point: Point, environ: Mapping[str, str], cwd: Path, config_dir: str | None) -> Finished:
-    """Run it to its end. What it prints goes to our stderr; Ctrl-C is passed on to it, and it ends when we do."""
+class Slots(Protocol):
+    """What points that run at the same time share."""
+
+    quiet: bool
+    """Whether several may run at once, so that what they print would run together: it is in their logs then."""
+
+    def never(self, point: Point) -> str:
+        """Why a point can never get what it needs; "" where it can."""
+
+    def take(self, point: Point) -> Mapping[str, str] | None:
+        """Reserve what a point needs; returns the variables by which it gets that, or None where it has to wait."""
+
+    def give_back(self, point: Point) -> None:
+        """Release what was reserved for it."""
+
+
+class OneAtATime:
+    """The whole machine for each."""
+
+    quiet = False
+
+    def __init__(self) -> None:
+        self._taken = False
+
+    def never(self, point: Point) -> str:
+        """It always can."""
+        del point
+        return ""
+
+    def take(self, point: Point) -> Mapping[str, str] | None:
+        """Reserve the machine."""
+        del point
+        if self._taken:
+            return None
+        self._taken = True
+        return {}
+
+    def give_back(self, point: Point) -> None:
+        """Release it."""
+        del point
+        self._taken = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    point: Point
+    process: "subprocess.Popen[bytes]"
+    out: IO[bytes]
+
+
+def run_points(
+    points: Sequence[Point], slots: Slots, environ: Mapping[str, str], cwd: Path, config_dir: str | None
+) -> Iterator[Point | Finished]:
+    """Run points to their ends: yields each point as it is started, and how it ended when it has.
+
+    Ctrl-C is passed on to all that run; after it, or after a failure under sweep.fail_fast, none is started. They end
+    when this process does.
+    """
+    waiting, going = list(points), True
+    running: list[_Running] = []
+    while running or (waiting and going):
+        try:
+            for one in [one for one in running if one.process.poll() is not None]:
+                running.remove(one)
+                slots.give_back(one.point)
+                end = _finished(one)
+                going &= not end.ends_the_sweep
+                yield end
+            given = slots.take(waiting[0]) if waiting and going else None
+            if given is not None:
+                point = waiting.pop(0)
+                yield point
+                running.append(_start(point, {**environ, **given}, cwd, config_dir, quiet=slots.quiet))
+            elif running:
+                time.sleep(_LOOK_EVERY_S)
+            else:
+                time.sleep(10 * _LOOK_EVERY_S)  # what it needs is in somebody else's hands
+        except KeyboardInterrupt:
+            going = False
+            for one in running:
+                one.process.send_signal(signal.SIGINT)
+
+
+def _start(point: Point, environ: Mapping[str, str], cwd: Path, config_dir: str | None, *, quiet: bool) -> _Running:
     folder = [] if config_dir is None else ["--config-dir", config_dir]
+    out = tempfile.TemporaryFile()  # noqa: SIM115 # open until the process has ended; a pipe would have to be read
     process = subprocess.Popen(
         [sys.executable, "-m", "amt_hydra", "train", "--json", *folder, "--", *point.words],
         env=dict(environ),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=out,
+        stderr=subprocess.DEVNULL if quiet else None,
         process_group=0,  # the terminal's Ctrl-C reaches us, and it once, by way of us
         preexec_fn=tie_to_parent(signal.SIGTERM, os.getpid()),  # noqa: PLW1509 - no other thread runs
     )
-    out = _waited(process)
-    code = process.returncode
-    return Finished(point, 128 - code if code < 0 else code, *_told(out, code))
+    return _Running(point, process, out)
 
 
-def _waited(process: "subprocess.Popen[bytes]") -> bytes:
-    while True:
-        try:
-            return process.communicate()[0]
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
+def _finished(one: _Running) -> Finished:
+    code = one.process.returncode
+    with one.out as out:
+        out.seek(0)
+        verdict, best = _told(out.read(), code)
+    return Finished(one.point, 128 - code if code < 0 else code, verdict, best)
 
 
 def _told(out: bytes, code: int) -> tuple[str, float | None]:

@@ -60,6 +60,9 @@ class Point:
     goal: int | None
     """The step it is to reach; None where there is none."""
     ranks: int
+    """Processes that train it."""
+    devices: int | None
+    """Those of one machine as they were asked for; None where that is left to the machine."""
     paths: "Paths | None"
     """Where its things lie; None where it could not even be composed."""
     findings: tuple[Finding, ...]
@@ -121,6 +124,7 @@ def _point(named: Request, pre: Preflight, mark: str, action: Action, why: str) 
         step=subject.state.last.global_step if subject.state.last else None,
         goal=subject.whole_number("max_steps"),
         ranks=(devices if isinstance(devices, int) else 1) * subject.settings.ddp.nodes,
+        devices=named.settings.ddp.devices if isinstance(named.settings.ddp.devices, int) else None,
         paths=Paths(subject.settings.paths.outputs, subject.plan.records, place.checkpoints, place.lock),
         findings=tuple(pre.findings),
         max_points=sweep.max_points,
@@ -146,6 +150,7 @@ def _refused(words: tuple[str, ...], error: AmtError) -> Point:
         step=None,
         goal=None,
         ranks=0,
+        devices=None,
         paths=None,
         findings=(Finding("Composed", "error", error.message, tuple(error.fix)),),
         max_points=sys.maxsize,

@@ -1,7 +1,7 @@
 """A sweep from its command line to its last point, through Hydra's own multirun."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from amt_hydra.conf_path import groups, search_dirs, shipped
 from amt_hydra.errors import REFUSED, USAGE, AmtError, nearest
 from amt_hydra.sweep import ledger
-from amt_hydra.sweep.local import Finished, run_point
+from amt_hydra.sweep.local import Finished, OneAtATime, Slots, run_points
 from amt_hydra.sweep.points import Point, plan_points
 from amt_hydra.sweep.words import typed
 
@@ -36,7 +36,9 @@ class Sweep:
         """Hydra's own launchers would call it in their own process, with their own folders. Raises AmtError."""
         raise AmtError("this launcher does not plan a sweep before it starts it", fix=[f"{_LAUNCHER}=local"])
 
-    def launch(self, job_overrides: Sequence[Sequence[str]], first: int) -> "list[JobReturn]":
+    def launch(
+        self, job_overrides: Sequence[Sequence[str]], first: int, slots: Callable[[], Slots] = OneAtATime
+    ) -> "list[JobReturn]":
         """Plan every point; where nothing is refused, run them. Returns the best score of each, or NaN."""
         from amt_hydra.report.sweep import show_points
 
@@ -46,25 +48,31 @@ class Sweep:
         if not self.json:
             show_points(points, self.config_dir, first)
         _refuse(points)
-        if self.only_plan:
-            return [_returned(overrides, None) for overrides in job_overrides]
-        ledger.write(points, self.config_dir)
-        return [
-            _returned(overrides, self._run(point, first + number, first + len(points)))
-            for number, (point, overrides) in enumerate(zip(points, job_overrides, strict=True))
-        ]
+        best: dict[str, float | None] = {point.exp_id: point.score for point in points if point.action == "done"}
+        if not self.only_plan:
+            shared = slots()
+            _refuse_never(points, shared)
+            ledger.write(points, self.config_dir)
+            best |= self._run(points, shared, first)
+        pairs = zip(points, job_overrides, strict=True)
+        return [_returned(overrides, best.get(point.exp_id)) for point, overrides in pairs]
 
-    def _run(self, point: Point, number: int, of: int) -> float | None:
+    def _run(self, points: Sequence[Point], slots: Slots, first: int) -> dict[str, float | None]:
+        """Run what has something to train, unless an earlier batch has ended the sweep."""
         from amt_hydra.report.sweep import show_finished, show_started
 
-        stopped = any(one.ended_the_sweep for one in self.finished)
-        if point.action not in ("start", "continue") or stopped:
-            return point.score if not stopped else None
-        show_started(point, number, of)
-        end = run_point(point, self.environ, self.cwd, self.config_dir)
-        self.finished.append(end)
-        show_finished(end, number, of)
-        return end.best
+        numbers = {point.exp_id: f"{first + number}/{first + len(points)}" for number, point in enumerate(points, 1)}
+        ended = any(one.ends_the_sweep for one in self.finished)
+        todo = [point for point in points if point.action in ("start", "continue") and not ended]
+        best: dict[str, float | None] = {}
+        for event in run_points(todo, slots, self.environ, self.cwd, self.config_dir):
+            if isinstance(event, Point):
+                show_started(event, numbers[event.exp_id])
+                continue
+            self.finished.append(event)
+            best[event.point.exp_id] = event.best
+            show_finished(event, numbers[event.point.exp_id])
+        return best
 
     @property
     def code(self) -> int:
@@ -99,7 +107,7 @@ def _refuse_launcher(words: Sequence[str]) -> None:
     ours = sorted(file.stem for file in (shipped() / _LAUNCHER).glob("*.yaml"))
     for key, _, name in (word.partition("=") for word in words):
         if key == _LAUNCHER and name not in ours:
-            close = nearest(name, ours) or ours[0]
+            close = nearest(name, ours) or _DEFAULTS[_LAUNCHER]
             raise AmtError(
                 f"{_LAUNCHER}={name}: there is no such launcher here; there are {', '.join(ours)}",
                 new=[f"{_LAUNCHER}={close}"],
@@ -120,6 +128,13 @@ def _refuse(points: Sequence[Point]) -> None:
             fix=[f"if they are meant: sweep.max_points={len(new)}"],
             code=REFUSED,
         )
+
+
+def _refuse_never(points: Sequence[Point], slots: Slots) -> None:
+    """Nothing is started where a point would wait for ever."""
+    found = [f"{point.exp_id}: {why}" for point in points if (why := slots.never(point))]
+    if found:
+        raise AmtError("; ".join(found), fix=["fewer devices for each, or another launcher"], code=REFUSED)
 
 
 def _returned(overrides: Sequence[str], value: float | None) -> "JobReturn":

@@ -1,12 +1,17 @@
 """Launchers and a sweeper for Hydra, which looks for them here. What they do stands in amt_hydra.sweep."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
+
+if TYPE_CHECKING:
+    from amt_hydra.sweep.local import Slots
+    from amt_hydra.sweep.run import Sweep
 
 
 class Points(BasicSweeper):
@@ -19,16 +24,36 @@ class Points(BasicSweeper):
 class LocalLauncher(Launcher):
     """Runs one point after the other on this machine."""
 
-    task_function: TaskFunction
+    sweep: "Sweep"
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Keep what is launched: the sweep, which plans points and runs them."""
+        from amt_hydra.sweep.run import Sweep
+
         del hydra_context, config  # points are composed by the sweep, from the overrides alone
-        self.task_function = task_function
+        assert isinstance(task_function, Sweep)
+        self.sweep = task_function
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Plan all points; then run those that have something to train."""
-        from amt_hydra.sweep.run import Sweep
+        return self.sweep.launch(job_overrides, initial_job_idx, self.slots)
 
-        assert isinstance(self.task_function, Sweep)
-        return self.task_function.launch(job_overrides, initial_job_idx)
+    def slots(self) -> "Slots":
+        """What points that run at the same time share; made when the points were planned."""
+        from amt_hydra.sweep.local import OneAtATime
+
+        return OneAtATime()
+
+
+class GpuPoolLauncher(LocalLauncher):
+    """Runs as many points at once as there are GPUs for."""
+
+    def __init__(self, gpus: Sequence[object] | None = None) -> None:
+        super().__init__()
+        self.gpus = gpus
+
+    def slots(self) -> "Slots":
+        """Leases of the GPUs."""
+        from amt_hydra.sweep.gpus import pool
+
+        return pool(self.gpus, self.sweep.environ)

@@ -15,6 +15,7 @@ import pytest
 
 TRAIN = """\
 import argparse
+import json
 import os
 import sys
 import time
@@ -36,6 +37,7 @@ os.makedirs(os.path.dirname(last), exist_ok=True)
 class Trainer:
     def fit(self, ckpt_path=None):
         step = torch.load(ckpt_path)["global_step"] if ckpt_path else 0
+        began = time.time()
         if args.init_ckpt and not ckpt_path:
             print("weights of", args.init_ckpt)
         while step < args.max_steps:
@@ -52,6 +54,9 @@ class Trainer:
             with open(os.path.join(folder, "steps.txt"), "a") as steps:
                 steps.write(f"{step}\\n")
             os.replace(last + ".part", last)
+        with open(os.path.join(folder, "times.json"), "w") as out:
+            gpu = os.environ.get("CUDA_VISIBLE_DEVICES")
+            json.dump({"from": began, "to": time.time(), "gpu": gpu}, out)
 
 
 Trainer().fit(ckpt_path=last if os.path.exists(last) else None)
@@ -117,6 +122,7 @@ def lab(tmp_path: Path) -> Lab:
     means = "".join(f"  {key}: [{means}]\n" for key, means in KEPT.items()) + "  init: {ckpt: [flag:init_ckpt]}\n"
     mapping.write_text(f"kind: counting\nruns: {tmp_path / 'code' / 'logs'}\nmeans:\n{means}")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("AMT_", "WANDB_", "SLURM_"))}
+    kept["TMPDIR"] = str(tmp_path)  # leases of its own, beside those of other tests
     return Lab(tmp_path, {**kept, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)})
 
 
@@ -197,7 +203,7 @@ def test_a_sweep_whose_launcher_is_killed_loses_nothing_and_trains_nothing_twice
 
 
 def test_ctrl_c_ends_the_point_and_the_sweep(lab: Lab) -> None:
-    launcher = lab.start("seed=1,2")
+    launcher = lab.start("seed=1,2", "max_steps=100")
     until(lambda: bool(lab.steps()))
     assert states(lab) == ["running", "waiting"]
     launcher.send_signal(signal.SIGINT)
@@ -225,3 +231,45 @@ def test_what_a_sweep_returns_to_any_sweeper_of_hydra(lab: Lab) -> None:
         check=False,
     )
     assert run.stdout.splitlines()[-1] == "[0.25, 0.5]", run.stderr
+
+
+def test_a_pool_of_pretended_gpus_runs_points_side_by_side_each_on_its_own(lab: Lab) -> None:
+    """The GPUs are names only: what is leased, and what a run is given, is all that this machine can show."""
+    run = lab.run("seed=range(1,5)", "hydra/launcher=gpu_pool", "hydra.launcher.gpus=[0,1]")
+    assert run.returncode == 0, run.stderr
+    assert "4 ended well" in run.stdout
+    times = {}
+    for file in (lab.folder / "code" / "logs").glob("melody/*/times.json"):
+        times[file.parent.name] = json.loads(file.read_text())
+    assert sorted({entry["gpu"] for entry in times.values()}) == ["0", "1"]
+    spans = sorted((entry["from"], entry["to"], entry["gpu"]) for entry in times.values())
+    together = [(a, b) for a in spans for b in spans if a < b and b[0] < a[1]]
+    assert together, "no two ran at the same time"
+    assert all(a[2] != b[2] for a, b in together), "two ran on one GPU"
+
+
+def test_the_others_run_where_one_of_a_pool_fails(lab: Lab) -> None:
+    (lab.folder / "code" / "bad-1").touch()
+    run = lab.run("seed=1,2,3", "hydra/launcher=gpu_pool", "hydra.launcher.gpus=[0,1]")
+    assert run.returncode == 3
+    assert "2 ended well, 1 failed, 0 were done or running, 0 not started" in run.stdout
+
+
+def test_a_pool_whose_launcher_is_killed_leaves_no_lease_and_no_orphan(lab: Lab) -> None:
+    words = ("seed=1,2,3,4", "hydra/launcher=gpu_pool", "hydra.launcher.gpus=[0,1]")
+    launcher = lab.start(*words)
+    until(lambda: len(lab.steps()) == 2)
+    launcher.kill()
+    launcher.communicate()
+    until(lambda: not lab.processes())
+    assert lab.run(*words).returncode == 0
+    assert states(lab) == ["done"] * 4
+    for trained in lab.steps().values():
+        assert sorted(set(trained)) == WHOLE
+
+
+def test_no_gpu_to_pool(lab: Lab) -> None:
+    run = lab.run("seed=1,2", "hydra/launcher=gpu_pool")
+    assert run.returncode == 78
+    assert "hydra/launcher=gpu_pool: no GPU is visible here" in run.stderr
+    assert not (lab.folder / "outputs").exists()

@@ -147,7 +147,7 @@ def test_a_launcher_that_would_start_points_unplanned_is_refused(
     words = ["-m", f"repo.path={stand.repository}", "seed=1,2", "hydra/launcher=basic"]
     assert main(words) == USAGE
     said = " ".join(capsys.readouterr().err.split())
-    assert "hydra/launcher=basic: there is no such launcher here; there are local" in said
+    assert "hydra/launcher=basic: there is no such launcher here; there are gpu_pool, local" in said
     assert "hydra/launcher=local" in said
 
 
