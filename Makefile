@@ -47,6 +47,7 @@ bench: $(READY) ## speed and memory, as ratios within one run
 	$(BIN)/python bench/bench_plan.py
 	$(BIN)/python bench/bench_checkpoint.py
 	$(BIN)/python bench/bench_inspect.py
+	$(BIN)/python bench/bench_sweep.py
 
 lowest: ## the tests with the lowest versions that pyproject.toml admits
 	$(PYTHON) -m venv .venv-lowest

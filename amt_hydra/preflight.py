@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -83,11 +83,11 @@ def request(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Request:
     return Request(typed, dirs, composed, typed_settings(composed, cwd))
 
 
-def look(asked: Request, environ: Mapping[str, str]) -> Preflight:
+def look(asked: Request, environ: Mapping[str, str], read_repository: Callable[[Path], Repository] = read) -> Preflight:
     """Read the world, decide, plan and check. Raises AmtError where there is nothing to check yet."""
     typed, dirs, composed, settings = asked.typed, asked.dirs, asked.composed, asked.settings
     located = locate(_kind(settings.repo), _text(settings.repo.path), environ, bundled_repository())
-    repository = read(located.root)
+    repository = read_repository(located.root)
     settings = with_mapping(settings, composed, repository, dirs)
     child = child_environment(environ, settings.extra.env)
     reach = channels(settings.repo.means, repository, bridged=can_bridge(settings, repository))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
@@ -18,6 +18,7 @@ from amt_hydra.commands import Typed, key_of
 from amt_hydra.errors import AmtError
 from amt_hydra.origins import Origin
 from amt_hydra.preflight import Preflight, Request, look, request
+from amt_hydra.repository import Repository, read
 from amt_hydra.runstate import records_of
 from amt_hydra.settings import Settings
 from amt_hydra.sweep.signature import signature
@@ -25,6 +26,12 @@ from amt_hydra.sweep.signature import signature
 Action = Literal["start", "continue", "done", "running", "refused"]
 _FEW = 4
 """Points that are planned sooner here than worker processes start."""
+
+
+@cache
+def _read_once(root: Path) -> Repository:
+    """The repository, which is the same for all points that are planned in one go."""
+    return read(root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ def plan_points(
     points: Sequence[tuple[str, ...]], environ: Mapping[str, str], cwd: Path, config_dir: str | None
 ) -> list[Point]:
     """Plan each, in worker processes where there are many: they know nothing of each other."""
+    _read_once.cache_clear()
     plan = partial(plan_point, environ=dict(environ), cwd=cwd, config_dir=config_dir)
     workers = min(os.cpu_count() or 1, len(points))
     if len(points) <= _FEW or workers < 2:
@@ -97,11 +105,11 @@ def plan_point(words: tuple[str, ...], environ: Mapping[str, str], cwd: Path, co
     mark = signature(asked.settings)
     named = _named(asked, f"{asked.settings.exp_id}_{mark}")
     try:
-        pre = look(named, environ)
+        pre = look(named, environ, _read_once)
         action, why = _stands(pre, mark)
         if action == "continue":
             named = _resumed(named)
-            pre = look(named, environ)
+            pre = look(named, environ, _read_once)
     except AmtError as error:
         return replace(_refused(named.typed.words, error), exp_id=named.settings.exp_id, signature=mark)
     if pre.stopped and action not in ("done", "running"):
