@@ -56,6 +56,11 @@ def show_started(point: Point, number: str) -> None:
     line(console(stderr=True), f"[{number}]", f"{point.exp_id}: {point.action}, {point.why}", "bold")
 
 
+def show_waiting(why: str) -> None:
+    """Why nothing happens."""
+    line(console(stderr=True), "waiting", why, "yellow")
+
+
 def show_finished(end: Finished, number: str) -> None:
     """The line after it."""
     style = "bold green" if end.code == 0 else "bold red"

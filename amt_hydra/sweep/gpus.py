@@ -21,6 +21,7 @@ class GpuPool:
     machine. A GPU that another process computes on is not taken, whoever it belongs to.
     """
 
+    full = "the GPUs are in use by others, or leased to another sweep"
     quiet = True
 
     def __init__(self, gpus: Sequence[str], busy: Callable[[str], bool], folder: Path | None = None) -> None:

@@ -39,6 +39,8 @@ class Finished:
 class Slots(Protocol):
     """What points that run at the same time share."""
 
+    full: str
+    """Why a point has to wait although none of ours runs."""
     quiet: bool
     """Whether several may run at once, so that what they print would run together: it is in their logs then."""
 
@@ -55,6 +57,7 @@ class Slots(Protocol):
 class OneAtATime:
     """The whole machine for each."""
 
+    full = ""
     quiet = False
 
     def __init__(self) -> None:
@@ -88,14 +91,15 @@ class _Running:
 
 def run_points(
     points: Sequence[Point], slots: Slots, environ: Mapping[str, str], cwd: Path, config_dir: str | None
-) -> Iterator[Point | Finished]:
-    """Run points to their ends: yields each point as it is started, and how it ended when it has.
+) -> Iterator[Point | Finished | str]:
+    """Run points to their ends: yields each point as it is started, how it ended when it has, and once why all wait.
 
     Ctrl-C is passed on to all that run; after it, or after a failure under sweep.fail_fast, none is started. They end
     when this process does.
     """
     waiting, going = list(points), True
     running: list[_Running] = []
+    told = False
     while running or (waiting and going):
         try:
             for one in [one for one in running if one.process.poll() is not None]:
@@ -111,8 +115,11 @@ def run_points(
                 running.append(_start(point, {**environ, **given}, cwd, config_dir, quiet=slots.quiet))
             elif running:
                 time.sleep(_LOOK_EVERY_S)
-            else:
-                time.sleep(10 * _LOOK_EVERY_S)  # what it needs is in somebody else's hands
+            elif waiting and going:  # what it needs is in somebody else's hands
+                if not told:
+                    told = True
+                    yield slots.full
+                time.sleep(10 * _LOOK_EVERY_S)
         except KeyboardInterrupt:
             going = False
             for one in running:

@@ -59,13 +59,16 @@ class Sweep:
 
     def _run(self, points: Sequence[Point], slots: Slots, first: int) -> dict[str, float | None]:
         """Run what has something to train, unless an earlier batch has ended the sweep."""
-        from amt_hydra.report.sweep import show_finished, show_started
+        from amt_hydra.report.sweep import show_finished, show_started, show_waiting
 
         numbers = {point.exp_id: f"{first + number}/{first + len(points)}" for number, point in enumerate(points, 1)}
         ended = any(one.ends_the_sweep for one in self.finished)
         todo = [point for point in points if point.action in ("start", "continue") and not ended]
         best: dict[str, float | None] = {}
         for event in run_points(todo, slots, self.environ, self.cwd, self.config_dir):
+            if isinstance(event, str):
+                show_waiting(event)
+                continue
             if isinstance(event, Point):
                 show_started(event, numbers[event.exp_id])
                 continue
@@ -125,7 +128,7 @@ def _refuse(points: Sequence[Point]) -> None:
     if len(new) > most:
         raise AmtError(
             f"this would start {len(new)} runs, and sweep.max_points is {most}",
-            fix=[f"if they are meant: sweep.max_points={len(new)}"],
+            new=[f"sweep.max_points={len(new)}"],
             code=REFUSED,
         )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from filelock import FileLock
 
 TRAIN = """\
 import argparse
@@ -273,3 +274,25 @@ def test_no_gpu_to_pool(lab: Lab) -> None:
     assert run.returncode == 78
     assert "hydra/launcher=gpu_pool: no GPU is visible here" in run.stderr
     assert not (lab.folder / "outputs").exists()
+
+
+def test_a_pool_that_is_leased_to_another_sweep_is_waited_for(lab: Lab) -> None:
+    folder = lab.folder / f"amt_hydra-gpus-{os.getuid()}"
+    folder.mkdir()
+    theirs = FileLock(folder / "0.lock")
+    with theirs:
+        launcher = subprocess.Popen(
+            lab.command(("seed=1", "hydra/launcher=gpu_pool", "hydra.launcher.gpus=[0]")),
+            cwd=lab.folder,
+            env=lab.environ,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert launcher.stderr is not None
+        said = next(line for line in launcher.stderr if line.startswith("waiting"))
+        assert "leased to another sweep" in said
+        assert lab.steps() == {}
+    launcher.communicate(timeout=60)
+    assert launcher.returncode == 0
+    assert list(lab.steps().values()) == [WHOLE]
