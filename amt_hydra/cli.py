@@ -97,6 +97,9 @@ def _status(line: Line) -> int:
     from amt_hydra.preflight import request
     from amt_hydra.sweep.status import status
 
+    for word in line.words:
+        if not word.startswith("paths.outputs="):
+            raise AmtError(f"status takes no {word!r}", fix=["status paths.outputs=DIR"], code=USAGE)
     cwd = _cwd()
     asked = request(Typed(line.verb, line.words, line.config_dir), os.environ, cwd)
     return status(asked.settings.paths.outputs, json=line.json, watch=line.watch)

@@ -32,6 +32,8 @@ _SECRET_NAME = re.compile(
 _USERINFO = re.compile(r"://[^/?#\s@:]*:[^/?#\s@]+@")  # user:password@ of a URL
 _FOLDERS = ("PWD", "OLDPWD")  # the shell's: "present working directory"
 _HYDRAS_SWEEP = re.compile(r"hydra(?:/|\.)(?:launcher|sweeper)(?:\.|/|$)")
+_FUNCTION = re.compile(r"(?:choice|range|interval|glob|shuffle|sort|tag)\(")
+_QUOTING = re.compile(r"[\[\](){}'\"]")
 _ITEM_NAME = re.compile(r"([\w.-]+)['\"]?\s*:")
 
 
@@ -67,6 +69,8 @@ def _prepare(word: str, groups: Sequence[str], sweep: bool) -> str:
     if not key or (value is None and prefix != "~"):
         raise _no_override(word)
     refuse_secret(key, value or "")
+    if sweep and value and "{" in value:
+        refuse_secret(key, value[value.index("{") :])  # within one of several values
     if "" in key.split("."):
         raise AmtError(f"{word!r}: a name is missing beside a dot of {key!r}", code=USAGE)
     known: Mapping[str, Leaf] = leaves(Settings)
@@ -100,15 +104,23 @@ def _prepare(word: str, groups: Sequence[str], sweep: bool) -> str:
 def elements(value: str) -> tuple[str, ...]:
     """The values that a text lists for a sweep: those of a,b as they are typed, else itself where it is choice(…) or
     another of Hydra's functions; () where it is one value."""
-    from hydra.core.override_parser.types import ChoiceSweep
+    from hydra.core.override_parser.types import ChoiceSweep, QuotedString
 
-    override = _grammar(value)
-    if override is None or not override.is_sweep_override():
+    override, parts = _grammar(value), tuple(value.split(","))
+    if override is None:  # letters that the grammar does not know, say
+        if _FUNCTION.match(value):
+            raise AmtError(
+                f"{value} cannot be read as a list of values", fix=["quote each: choice('…','…')"], code=USAGE
+            )
+        return parts if len(parts) > 1 and not _QUOTING.search(value) else ()
+    if not override.is_sweep_override():
         return ()
     sweep = override.value()
-    parts = tuple(value.split(","))
-    simple = isinstance(sweep, ChoiceSweep) and sweep.simple_form and len(sweep.list) == len(parts)
-    return parts if simple else (value,)
+    if not (isinstance(sweep, ChoiceSweep) and sweep.simple_form and len(sweep.list) == len(parts)):
+        return (value,)
+    return tuple(
+        one.text if isinstance(one, QuotedString) else part for one, part in zip(sweep.list, parts, strict=True)
+    )
 
 
 def _not_to_be_taken_away(key: str, known: Mapping[str, Leaf]) -> AmtError:

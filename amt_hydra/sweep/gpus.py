@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amt_hydra.errors import AmtError
+from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.sweep.points import Point
 
 if TYPE_CHECKING:
@@ -68,8 +68,12 @@ def _wanted(point: Point) -> int:
     return point.devices or 1  # left to the machine: one each, so that most points run
 
 
-def pool(named: Sequence[object] | None, environ: Mapping[str, str]) -> GpuPool:
+def pool(named: object, environ: Mapping[str, str]) -> GpuPool:
     """The pool of the GPUs named, else of those visible. Raises AmtError where there are none."""
+    if named is not None and (isinstance(named, str) or not isinstance(named, Sequence)):
+        raise AmtError(
+            f"hydra.launcher.gpus={named} is no list of GPUs", new=[f"hydra.launcher.gpus=[{named}]"], code=USAGE
+        )
     if named is not None:
         gpus = [str(gpu) for gpu in named]
     else:

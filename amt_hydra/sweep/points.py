@@ -113,6 +113,8 @@ def plan_point(words: tuple[str, ...], environ: Mapping[str, str], cwd: Path, co
     except AmtError as error:
         return replace(_refused(named.typed.words, error), exp_id=named.settings.exp_id, signature=mark)
     if pre.stopped and action not in ("done", "running"):
+        # Its ways out are commands of another training, which must not go by this one's name.
+        pre = look(replace(named, typed=asked.typed), environ, _read_once)
         action, why = "refused", "; ".join(finding.message for finding in pre.stopped)
     return _point(named, pre, mark, action, why)
 

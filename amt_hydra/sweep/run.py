@@ -42,6 +42,8 @@ class Sweep:
         """Plan every point; where nothing is refused, run them. Returns the best score of each, or NaN."""
         from amt_hydra.report.sweep import show_points
 
+        if not job_overrides:
+            raise AmtError("the sweep has no point: one of its lists is empty", code=USAGE)
         words = [typed(overrides) for overrides in job_overrides]
         points = plan_points(words, self.environ, self.cwd, self.config_dir)
         self.planned += points
@@ -49,9 +51,9 @@ class Sweep:
             show_points(points, self.config_dir, first)
         _refuse(points)
         best: dict[str, float | None] = {point.exp_id: point.score for point in points if point.action == "done"}
+        shared = slots()
+        _refuse_never(points, shared)
         if not self.only_plan:
-            shared = slots()
-            _refuse_never(points, shared)
             ledger.write(points, self.config_dir)
             best |= self._run(points, shared, first)
         pairs = zip(points, job_overrides, strict=True)

@@ -48,7 +48,7 @@ class LocalLauncher(Launcher):
 class GpuPoolLauncher(LocalLauncher):
     """Runs as many points at once as there are GPUs for."""
 
-    def __init__(self, gpus: Sequence[object] | None = None) -> None:
+    def __init__(self, gpus: object = None) -> None:
         super().__init__()
         self.gpus = gpus
 

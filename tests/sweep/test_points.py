@@ -155,3 +155,22 @@ def test_the_ledger_of_a_sweep_has_the_same_place_tomorrow(stand: Stand) -> None
     one = ledger.path_of(plan(stand, "seed=1,2", "max_steps=9"))
     assert one == ledger.path_of(plan(stand, "seed=2,1", "max_steps=19"))
     assert one != ledger.path_of(plan(stand, "seed=1,3", "max_steps=9"))
+
+
+def test_a_way_out_of_a_refused_point_does_not_go_by_its_name(stand: Stand) -> None:
+    points = plan(stand, "seed=1,2", "batch.sub=5", "batch.local=12")
+    ways = [way for finding in points[0].findings for way in finding.fix if way.startswith("python")]
+    assert ways
+    assert not [way for way in ways if points[0].signature in way]
+
+
+def test_a_sweep_over_nothing(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "-m", f"repo.path={stand.repository}", "exp_id=glob(nothing*)"]) == USAGE
+    assert "the sweep has no point" in capsys.readouterr().err
+
+
+def test_gpus_that_are_no_list(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "-m", f"repo.path={stand.repository}", "seed=1,2", "hydra/launcher=gpu_pool"]
+    assert main([*words, "hydra.launcher.gpus=5"]) == USAGE
+    assert "hydra.launcher.gpus=[5]" in capsys.readouterr().err
+    assert main([*words, "hydra.launcher.gpus=[5]"]) == 0

@@ -89,3 +89,4 @@ def test_where_there_is_no_sweep(here: Path, capsys: pytest.CaptureFixture[str])
     assert f"no sweep has a ledger in {here / 'outputs'}" in capsys.readouterr().out
     assert main(["status", "--json", "--watch"]) == USAGE
     assert main(["plan", "--watch"]) == USAGE
+    assert main(["status", "seed=1"]) == USAGE

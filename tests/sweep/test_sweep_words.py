@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amt_hydra.conf_path import shipped_groups
+from amt_hydra.errors import AmtError
 from amt_hydra.overrides import prepare
 from amt_hydra.sweep.words import typed
 
@@ -31,6 +32,8 @@ def points(*words: str) -> list[tuple[str, ...]]:
         ("extra.config.a.b=1,2", ["1", "2"]),
         ("init.ckpt=choice(/a.ckpt,/b.ckpt)", ["/a.ckpt", "/b.ckpt"]),
         ("init.ckpt=choice('/a=1.ckpt','/日.ckpt')", ["/a=1.ckpt", "/日.ckpt"]),
+        ("exp_id=日本,語", ["日本", "語"]),
+        ("exp_id=\"a b\",'c'", ["a b", "c"]),
         ("seed=range(1,4)", ["1", "2", "3"]),
         # One point each: C14, a comma in a path turned one run into a sweep.
         ("init.ckpt=/runs/a,b/last.ckpt", ["/runs/a,b/last.ckpt"]),
@@ -45,6 +48,17 @@ def points(*words: str) -> list[tuple[str, ...]]:
 def test_c14_what_sweeps_and_what_does_not(word: str, values: list[str]) -> None:
     key = word.partition("=")[0]
     assert points(word) == [(f"{key}={value}",) for value in values]
+
+
+def test_a_list_that_cannot_be_read_is_no_name() -> None:
+    with pytest.raises(AmtError, match="cannot be read as a list"):
+        points("exp_id=choice(a,b")
+
+
+@pytest.mark.parametrize("word", ["extra.flags.x=1,{token:abc}", "extra.flags.x=choice({token:abc},b)"])
+def test_a_secret_within_one_of_several_values(word: str) -> None:
+    with pytest.raises(AmtError, match="looks like a secret"):
+        points(word)
 
 
 def test_all_combinations_in_the_order_of_the_command_line() -> None:
