@@ -116,21 +116,27 @@ def _sweep(line: Line) -> int:
     except AmtError as error:
         verb = "-m" if line.verb == "train" else f"{line.verb} -m"
         error.fix += Typed(verb, line.words, line.config_dir).mended(error.new, error.drop)
-        raise
-    finally:
-        if line.json:
-            _print_sweep_json(task)
-    if line.verb == "train" and not line.json:
+        if not line.json:
+            raise
+        _print_sweep_json(task, error)
+        return error.code
+    if line.json:
+        _print_sweep_json(task, None)
+    elif line.verb == "train":
         show_end(task.planned, task.finished, line.config_dir)
     return task.code
 
 
-def _print_sweep_json(task: "Sweep") -> None:
+def _print_sweep_json(task: "Sweep", error: AmtError | None) -> None:
+    """One document, whatever came of it."""
     import json
 
     from amt_hydra.report.data import plain
 
-    print(json.dumps({"points": plain(task.planned), "finished": plain(task.finished)}, indent=2))
+    found = {"points": plain(task.planned), "finished": plain(task.finished)}
+    if error is not None:
+        found["error"] = {"message": error.message, "fix": error.fix, "code": error.code}
+    print(json.dumps(found, indent=2))
 
 
 def _with_paths(line: Line) -> int:

@@ -106,7 +106,7 @@ def elements(value: str) -> tuple[str, ...]:
     another of Hydra's functions; () where it is one value."""
     from hydra.core.override_parser.types import ChoiceSweep, QuotedString
 
-    override, parts = _grammar(value), tuple(value.split(","))
+    override, parts = _grammar(value), tuple(part.strip() for part in value.split(","))
     if override is None:  # letters that the grammar does not know, say
         if _FUNCTION.match(value):
             raise AmtError(
@@ -116,7 +116,9 @@ def elements(value: str) -> tuple[str, ...]:
     if not override.is_sweep_override():
         return ()
     sweep = override.value()
-    if not (isinstance(sweep, ChoiceSweep) and sweep.simple_form and len(sweep.list) == len(parts)):
+    if _FUNCTION.match(value) or not (
+        isinstance(sweep, ChoiceSweep) and sweep.simple_form and len(sweep.list) == len(parts)
+    ):
         return (value,)
     return tuple(
         one.text if isinstance(one, QuotedString) else part for one, part in zip(sweep.list, parts, strict=True)

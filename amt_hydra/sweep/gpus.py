@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,9 @@ from amt_hydra.sweep.points import Point
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+
+
+_NAME = re.compile(r"\d+|(?:GPU|MIG)-[\w/-]+")
 
 
 class GpuPool:
@@ -44,7 +48,7 @@ class GpuPool:
         self._folder.mkdir(parents=True, exist_ok=True)
         found: dict[str, BaseFileLock] = {}
         for gpu in self.gpus:
-            lock: BaseFileLock = FileLock(self._folder / f"{gpu}.lock")
+            lock: BaseFileLock = FileLock(self._folder / f"{gpu.replace('/', '_')}.lock")
             with contextlib.suppress(Timeout):
                 lock.acquire(timeout=0)
                 if self._busy(gpu):
@@ -75,12 +79,19 @@ def pool(named: object, environ: Mapping[str, str]) -> GpuPool:
             f"hydra.launcher.gpus={named} is no list of GPUs", new=[f"hydra.launcher.gpus=[{named}]"], code=USAGE
         )
     if named is not None:
-        gpus = [str(gpu) for gpu in named]
+        gpus = list(dict.fromkeys(str(gpu) for gpu in named))
     else:
         visible = environ.get("CUDA_VISIBLE_DEVICES")
         gpus = [word.strip() for word in visible.split(",")] if visible else _all()
+    wrong = [gpu for gpu in gpus if not _NAME.fullmatch(gpu)]
+    if wrong:
+        raise AmtError(f"{wrong[0]!r} names no GPU: valid are numbers and UUIDs (GPU-…, MIG-…)", code=USAGE)
     if not gpus:
-        raise AmtError("hydra/launcher=gpu_pool: no GPU is visible here", new=["hydra/launcher=local"])
+        raise AmtError(
+            "hydra/launcher=gpu_pool: no GPU is visible here",
+            new=["hydra/launcher=local"],
+            drop=["hydra.launcher.gpus"],
+        )
     return GpuPool(gpus, _is_busy)
 
 

@@ -32,7 +32,7 @@ def content(settings: Settings) -> dict[str, object]:
     kept = {key: value for key, value in values.items() if _counts(key) and key not in factors}
     if batch:
         kept["global batch"] = batch.size
-    return {key: plain for key, value in kept.items() if (plain := _plain(value)) not in (None, {})}
+    return {key: plain for key, value in kept.items() if (plain := _plain(value, key)) not in (None, {})}
 
 
 def _counts(key: str) -> bool:
@@ -46,13 +46,15 @@ def _value(settings: Settings, key: str) -> object:
     return value
 
 
-def _plain(value: object) -> object:
-    """As JSON takes it; 1e5, 100000 and "100000" are one value."""
+def _plain(value: object, key: str) -> object:
+    """As JSON takes it; 1e5 and 100000 are one value of a setting, and two of what the repository reads itself."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(name): _plain(one, key) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(one, key) for one in value]
     if value is None or isinstance(value, bool):
         return value
+    if key.startswith("extra."):
+        return str(value)
     found = number(value)
     return found if found is not None else str(value)

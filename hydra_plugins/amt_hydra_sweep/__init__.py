@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 class Points(BasicSweeper):
     """Hydra's own sweeper, which leaves it to our launchers to compose each point: they check more, and in parallel."""
 
+    def __init__(self, params: dict[str, str] | None = None) -> None:
+        """Take lists of a config besides those of the command line; never in batches, which could not be seen whole."""
+        super().__init__(max_batch_size=None, params=params)
+
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """Nothing: every point of the batch is planned and checked by the launcher before one of them starts."""
 

@@ -173,4 +173,20 @@ def test_gpus_that_are_no_list(stand: Stand, capsys: pytest.CaptureFixture[str])
     words = ["plan", "-m", f"repo.path={stand.repository}", "seed=1,2", "hydra/launcher=gpu_pool"]
     assert main([*words, "hydra.launcher.gpus=5"]) == USAGE
     assert "hydra.launcher.gpus=[5]" in capsys.readouterr().err
+    assert main([*words, "hydra.launcher.gpus=[a/b]"]) == USAGE
     assert main([*words, "hydra.launcher.gpus=[5]"]) == 0
+    capsys.readouterr()
+    assert main([*words, "hydra.launcher.gpus=[5,5]", "ddp.devices=2", "ddp.accelerator=cpu"]) == REFUSED
+    assert "ddp.devices=2, and the pool has 1 GPUs" in capsys.readouterr().err
+
+
+def test_a_sweep_is_never_planned_in_parts(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "-m", f"repo.path={stand.repository}", "seed=1,2", "hydra.sweeper.max_batch_size=1"]
+    assert main(words) == USAGE
+    assert "max_batch_size" in capsys.readouterr().err
+
+
+def test_a_refused_sweep_as_json_is_one_document(stand: Stand, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "-m", "--json", f"repo.path={stand.repository}", "seed=1,1"]) == REFUSED
+    document = json.loads(capsys.readouterr().out)
+    assert (len(document["points"]), document["error"]["code"]) == (2, REFUSED)

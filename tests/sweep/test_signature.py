@@ -21,7 +21,6 @@ SAME = [
     ("logger=csv", "logger=wandb"),
     ("val_interval=10", "val_interval=20"),
     ("optimizer.lr=1e-4", "optimizer.lr=0.0001"),
-    ("extra.flags.n=1e5", "extra.flags.n=100000"),
     ("ddp.devices=2 batch.local=12", "ddp.devices=4 batch.local=6"),
     ("ddp.devices=1 batch.local=12 batch.accumulate=2", "ddp.devices=2 batch.local=12"),
     ("ddp.devices=8 ddp.nodes=2 batch.local=1", "ddp.devices=1 batch.local=16"),
@@ -35,6 +34,7 @@ OTHER = [
     ("precision=bf16", "precision=fp32"),
     ("init=warmstart init.ckpt=/a.ckpt", "init=warmstart init.ckpt=/b.ckpt"),
     ("extra.flags.n=1", "extra.flags.n=2"),
+    ("extra.flags.n=007", "extra.flags.n=7"),  # which of them are the same is for the repository to say
     ("extra.config.a.b=1", "extra.flags.a.b=1"),
     ("ddp.devices=2 batch.local=12", "ddp.devices=1 batch.local=12"),
     ("batch.sub=3 batch.local=12 ddp.devices=1", "batch.sub=6 batch.local=12 ddp.devices=1"),

@@ -34,6 +34,8 @@ def points(*words: str) -> list[tuple[str, ...]]:
         ("init.ckpt=choice('/a=1.ckpt','/日.ckpt')", ["/a=1.ckpt", "/日.ckpt"]),
         ("exp_id=日本,語", ["日本", "語"]),
         ("exp_id=\"a b\",'c'", ["a b", "c"]),
+        ("exp_id=a, b", ["a", "b"]),
+        ("exp_id=sort(b,a)", ["a", "b"]),
         ("seed=range(1,4)", ["1", "2", "3"]),
         # One point each: C14, a comma in a path turned one run into a sweep.
         ("init.ckpt=/runs/a,b/last.ckpt", ["/runs/a,b/last.ckpt"]),
@@ -80,4 +82,4 @@ def test_a_path_arrives_as_it_was_typed(text: str) -> None:
 
 
 def test_hydras_own_settings_are_no_settings_of_a_point() -> None:
-    assert points("hydra/launcher=local", "hydra.sweeper.max_batch_size=2", "seed=1,2") == [("seed=1",), ("seed=2",)]
+    assert points("hydra/launcher=local", "hydra.sweeper.params={}", "seed=1,2") == [("seed=1",), ("seed=2",)]
