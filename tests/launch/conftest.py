@@ -92,7 +92,7 @@ class Scene:
     def pid(self, name: str) -> int:
         """Return the pid that a script has noted as `name`, once it has."""
         path = self.folder / name
-        wait_until(path.exists)
+        wait_until(lambda: path.exists() and path.read_text() != "")  # it may be there before what it says
         return int(path.read_text())
 
     def supervisor(self, launcher: Any) -> int:
