@@ -73,7 +73,7 @@ def lay_out(
 ) -> Plan:
     """Lay out the launch; `added` is what the bridge brings besides values of config.py."""
     settings = resolved.settings
-    values = {**{key: _get(settings, key) for key in leaves(Settings)}, "init.ckpt": weights(identity, world.aside)}
+    values = {**{key: setting(settings, key) for key in leaves(Settings)}, "init.ckpt": weights(identity, world.aside)}
     carried = carry(values, settings, resolved.origins, channels, repository)
     bridge = Bridge(carried.changes, added) if carried.changes or added else None
     left = {lost.key for lost in carried.unkept if not lost.asked}
@@ -98,7 +98,8 @@ def weights(identity: Identity, aside: Path) -> Path | None:
     return aside / identity.inside if identity.aside and identity.inside is not None else identity.checkpoint
 
 
-def _get(settings: Settings, key: str) -> Any:
+def setting(settings: Settings, key: str) -> Any:
+    """The value of a setting by its dotted key."""
     value: Any = settings
     for name in key.split("."):
         value = getattr(value, name)

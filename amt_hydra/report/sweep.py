@@ -28,7 +28,7 @@ def show_points(points: Sequence[Point], config_dir: str | None, first: int) -> 
     for number, point in enumerate(points, first + 1):
         differs = " ".join(w for w in point.words if w not in shared and key_of(w) not in ("exp_id", "init"))
         action = Text(point.action, style=_STYLES[point.action])
-        table.add_row(str(number), action, _steps(point), Text(differs), Text(point.exp_id))
+        table.add_row(str(number), action, _steps(point.step, point.goal), Text(differs), Text(point.exp_id))
     out.print(table)
     for number, point in enumerate(points, first + 1):
         if point.action == "refused":
@@ -37,9 +37,8 @@ def show_points(points: Sequence[Point], config_dir: str | None, first: int) -> 
     out.print(Text(_sum(points)), soft_wrap=True)
 
 
-def _steps(point: Point) -> str:
-    goal = "no end" if point.goal is None or point.goal < 0 else str(point.goal)
-    return f"{point.step or 0} of {goal}"
+def _steps(step: int | None, goal: int | None) -> str:
+    return f"{step or 0} of {'no end' if goal is None or goal < 0 else goal}"
 
 
 def _sum(points: Sequence[Point]) -> str:
@@ -97,12 +96,9 @@ def show_standings(standings: Sequence[Standing], outputs: Path) -> None:
     for name in ("sweep", "exp_id", "state", "step", "best", "checkpoints"):
         table.add_column(name, overflow="fold")
     for one in standings:
-        goal = "no end" if one.goal is None or one.goal < 0 else str(one.goal)
         best = "" if one.best is None else f"{one.best:.4f}"
         state = Text(one.state, style=_STATES[one.state])
-        table.add_row(
-            one.sweep, Text(one.exp_id), state, f"{one.step or 0} of {goal}", best, Text(str(one.checkpoints))
-        )
+        table.add_row(one.sweep, Text(one.exp_id), state, _steps(one.step, one.goal), best, Text(str(one.checkpoints)))
     out.print(table)
     for one in standings:
         if one.state in ("running", "failed", "stopped") and one.said:

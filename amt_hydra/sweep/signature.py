@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from amt_hydra.batches import global_batch
 from amt_hydra.drift import BATCH_FACTORS
+from amt_hydra.plan import setting
 from amt_hydra.saved import number
 from amt_hydra.schema import leaves
 from amt_hydra.settings import Settings
@@ -26,7 +27,7 @@ def signature(settings: Settings) -> str:
 
 def content(settings: Settings) -> dict[str, object]:
     """What is hashed: settings by key, without those that nobody set, and the global batch in place of its factors."""
-    values = {key: _value(settings, key) for key in leaves(Settings)}
+    values = {key: setting(settings, key) for key in leaves(Settings)}
     batch = global_batch(values.get)
     factors = BATCH_FACTORS if batch else ()
     kept = {key: value for key, value in values.items() if _counts(key) and key not in factors}
@@ -37,13 +38,6 @@ def content(settings: Settings) -> dict[str, object]:
 
 def _counts(key: str) -> bool:
     return key not in _NAMES and leaves(Settings)[key].meta["kind"] in ("identity", "restored")
-
-
-def _value(settings: Settings, key: str) -> object:
-    value: object = settings
-    for name in key.split("."):
-        value = getattr(value, name)
-    return value
 
 
 def _plain(value: object, key: str) -> object:
