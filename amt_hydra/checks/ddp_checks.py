@@ -75,8 +75,9 @@ class BatchIsMeant(Check):
         before, now = batches(subject)
         if now is None:
             return
-        resumed = subject.settings.init.mode == "resume" and before is not None
-        if resumed and before is not None and before.size != now.size:
+        if subject.settings.init.mode != "resume":
+            before = None  # nothing is gone on with
+        if before is not None and before.size != now.size:
             factors = [subject.state.earlier.get(key) == subject.effective(key) for key in BATCH_FACTORS]
             if all(factors):  # else SettingsContinue names what differs
                 yield self.error(
@@ -84,7 +85,7 @@ class BatchIsMeant(Check):
                     *_shared_out(subject, before.size, now),
                     f"as before: {subject.typed.changed(f'ddp.devices={before.devices}', f'ddp.nodes={before.nodes}')}",
                 )
-        elif now.size > now.local and not resumed:
+        elif now.size > now.local and before is None:
             alone, times = now.local, now.size / now.local
             yield self.info(
                 f"an optimizer step sees {now}, on one device {alone}; the learning rate is not scaled with it: with "

@@ -87,8 +87,12 @@ class Lab:
         )
 
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        return self.done(self.command(words))
+
+    def done(self, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        """A command of this user's, run to its end."""
         return subprocess.run(
-            self.command(words),
+            command,
             cwd=self.folder,
             env=self.environ,
             capture_output=True,
@@ -222,15 +226,7 @@ def test_what_a_sweep_returns_to_any_sweeper_of_hydra(lab: Lab) -> None:
         "print([r.return_value for r in task.launch([[*sys.argv[1:], f'seed={n}'] for n in (1, 2)], 0)])\n"
     )
     words = [word.replace(" ", "_") for word in lab.command(())[4:]]
-    run = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        cwd=lab.folder,
-        env=lab.environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    run = lab.done([sys.executable, "-c", code, *words])
     assert run.stdout.splitlines()[-1] == "[0.25, 0.5]", run.stderr
 
 
