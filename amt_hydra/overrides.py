@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _REPO_MAPS = ("repo.means.", "repo.saved.", "repo.lazy.")
 _VALUE_MAPS = ("extra.flags.", "extra.config.")
-OPEN_MAPS = (*_VALUE_MAPS, "extra.env.", "checks.ignore.", *_REPO_MAPS)
+OPEN_MAPS = (*_VALUE_MAPS, "extra.env.", "checks.ignore.", "slurm.options.", *_REPO_MAPS)
 """Maps that take keys of the user's own, without Hydra's "+"."""
 
 _WORD = re.compile(r"(?P<prefix>\+\+|\+|~)?(?P<key>[^=]*)(?:=(?P<value>.*))?", re.DOTALL)

@@ -243,6 +243,8 @@ class Launch:
     """In the foreground, on this terminal, for a debugger; no log file is kept."""
     grace: float = _free(above=0)
     """Seconds between TERM and KILL when a run is stopped."""
+    ranks: Literal["lightning", "srun"] = _free()
+    """Who starts the ranks: lightning on this machine, or srun on all machines of the Slurm job that we are in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +255,36 @@ class Sweep:
     """Points that may be started in one go."""
     fail_fast: bool = _free()
     """Whether the first point that fails ends the sweep."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slurm:
+    """The jobs of hydra/launcher=slurm. How many machines, tasks and GPUs they have follows from ddp."""
+
+    partition: str | None = _free()
+    """None: the cluster's own default."""
+    account: str | None = _free()
+    """Who pays. None: the user's own default."""
+    qos: str | None = _free()
+    """Quality of service. None: the account's own default."""
+    constraint: str | None = _free()
+    """Features that the machines must have, e.g. a100."""
+    hours: float = _free(above=0)
+    """Time limit of a job, in hours. A run that is not done by then is requeued and goes on."""
+    requeues: int = _free(least=0)
+    """Most times that a run is requeued at its time limit."""
+    signal: int = _free(least=30)
+    """Seconds before the time limit at which train.py is asked to save and to end."""
+    cpus_per_task: int | None = _free(least=1)
+    """CPUs of each rank. None: one, and one for each of its loader processes."""
+    mem_gb: int | None = _free(least=1)
+    """Memory per machine, in GB. None: the partition's own default."""
+    setup: tuple[str, ...] = _free()
+    """Shell lines of the job before anything else, e.g. "module load cuda"."""
+    options: Mapping[str, str] = _free()
+    """Further options of sbatch by their long names, e.g. mail-type."""
+    wait: bool = _free()
+    """Stay until every job has ended; else they are submitted, and that is all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +346,7 @@ class Settings:
     debug: Debug = _free()
     launch: Launch = _free()
     sweep: Sweep = _free()
+    slurm: Slurm = _free()
     paths: Paths = _free()
     checks: Checks = _free()
     extra: Extra = _free()

@@ -13,7 +13,7 @@ from amt_hydra.schema import leaves
 from amt_hydra.settings import Settings
 
 # Settings that we act on ourselves, so that nothing of them has to reach the repository.
-_OURS = ("repo.", "init.", "ddp.accelerator", "launch.", "sweep.", "paths.", "checks.", "extra.")
+_OURS = ("repo.", "init.", "ddp.accelerator", "launch.", "sweep.", "slurm.", "paths.", "checks.", "extra.")
 # Values that say "nothing special": no means is needed for them, and a setting that knows no null returns to them.
 _NEUTRAL: Mapping[str, object] = {"ddp.nodes": 1, "ddp.devices": 1}
 _PLAIN: Mapping[str, str] = {"ddp.nodes": "1", "ddp.devices": "auto", "logger.kind": "auto"}

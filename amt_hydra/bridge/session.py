@@ -107,6 +107,12 @@ class Session:
         _print(sys.stderr, "refused: %s" % text)
         raise Refused(REFUSED)
 
+    def end(self, text: str, code: Any) -> None:
+        """End the process where it was asked to end, through train.py's own handlers."""
+        self.report("stopped", message=text)
+        self.say(text)
+        raise SystemExit(code)
+
 
 def named(entry: Any) -> str:
     """Return a name for a value of the plan that neither a capability nor another file's value has."""

@@ -55,15 +55,16 @@ class NoRepeatedValidation(pl.Callback):
 
 
 class StopOnSignal(pl.Callback):
-    """Ends the run after the current step on SIGTERM or Ctrl-C, with last.ckpt written; a second signal kills."""
+    """Ends the run after the current step on SIGTERM or Ctrl-C, with last.ckpt written; a second Ctrl-C kills."""
 
     def __init__(self, last: LastCheckpoint | None) -> None:
         self.last, self.received = last, 0
 
     def receive(self, number: int, frame: FrameType | None) -> None:
-        """Remember the signal; the next one of its kind has its usual effect."""
+        """Remember the signal. SIGTERM may come twice, from Slurm and from who started this: SIGKILL follows anyway."""
         self.received = number
-        signal.signal(number, signal.SIG_DFL)
+        if number == signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
