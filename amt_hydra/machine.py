@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from amt_hydra.machine_wandb import Wandb, read_wandb
+from amt_hydra.slurm.allocation import Allocation
 
 __all__ = ["Gpu", "Machine", "Wandb", "free_bytes", "read_gpus", "read_machine"]
 
@@ -48,6 +49,10 @@ class Machine:
     slurm: tuple[str, ...]
     """The Slurm commands in PATH."""
     wandb: Wandb
+    job: Allocation | None = None
+    """The Slurm job that we are in."""
+    to_come: bool = False
+    """These are the facts of a job that is yet to be submitted, as far as they can be known."""
 
 
 def read_machine(environ: Mapping[str, str], *, cwd: Path | None = None, root: Path = Path("/")) -> Machine:
@@ -66,6 +71,7 @@ def read_machine(environ: Mapping[str, str], *, cwd: Path | None = None, root: P
         shm_bytes=_shm_bytes(root),
         slurm=tuple(name for name in _SLURM_COMMANDS if shutil.which(name, path=environ.get("PATH", ""))),
         wandb=read_wandb(environ, cwd),
+        job=Allocation.of_environment(environ),
     )
 
 

@@ -42,6 +42,8 @@ class World:
     """The free name that the experiment's folder would be moved to."""
     python: Path
     """The interpreter that runs train.py."""
+    starter: tuple[str, ...] = ()
+    """What starts its ranks, before it on the command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ def lay_out(
     left = {lost.key for lost in carried.unkept if not lost.asked}
     script = str(ENTRY) if bridge else repository.train.name
     return Plan(
-        argv=(str(world.python), script, *line(carried.words, repository)),
+        argv=(*world.starter, str(world.python), script, *line(carried.words, repository)),
         env=carried.env,
         cwd=repository.cwd,
         place=world.place,

@@ -20,7 +20,7 @@ from amt_hydra.env_switches import ALL as ALL_SWITCHES
 from amt_hydra.env_switches import FORCE_SCRATCH
 from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.identity import decide
-from amt_hydra.launch.environment import child_environment
+from amt_hydra.launch.environment import child_environment, described
 from amt_hydra.machine import free_bytes, read_machine
 from amt_hydra.mapping import Channel, channels
 from amt_hydra.mapping_choice import with_mapping
@@ -35,6 +35,7 @@ from amt_hydra.runs import runs_folder
 from amt_hydra.runstate import RunState, place, read_runstate
 from amt_hydra.schema import NO_SETTING, Problem, build, leaves
 from amt_hydra.settings import NOT_ONLINE, Repo, Settings
+from amt_hydra.slurm.resources import machine_to_come, resources, srun_words
 from amt_hydra.sweep.signature import signature
 from amt_hydra.versions import read_versions
 
@@ -69,6 +70,8 @@ class Request:
     """Where configs were looked for."""
     composed: Composed
     settings: Settings
+    to_submit: bool = False
+    """It will run in a Slurm job that is yet to be submitted."""
 
 
 def preflight(typed: Typed, environ: Mapping[str, str], cwd: Path) -> Preflight:
@@ -91,7 +94,9 @@ def look(asked: Request, environ: Mapping[str, str], read_repository: Callable[[
     settings = with_mapping(settings, composed, repository, dirs)
     child = child_environment(environ, settings.extra.env)
     reach = channels(settings.repo.means, repository, bridged=can_bridge(settings, repository))
-    machine = read_machine(child, cwd=repository.cwd)
+    machine = read_machine({**child, **described(environ)}, cwd=repository.cwd)
+    if asked.to_submit:
+        machine = machine_to_come(machine, resources(settings, reach))
     resolved = resolve(settings, composed.origins, reach, machine)
     settings = resolved.settings
     where = place(settings, runs_folder(settings, repository, reach))
@@ -102,7 +107,7 @@ def look(asked: Request, environ: Mapping[str, str], read_repository: Callable[[
     ways = Ways(_facts(settings, state, repository, reach, child), typed)
     identity = decide(ways)
     python = settings.repo.python or own_python(repository)
-    world = World(where, free_name(where.experiment), python)
+    world = World(where, free_name(where.experiment), python, srun_words(settings, machine))
     on = [name for name in ALL_SWITCHES if _switched_on(settings, repository, name, child)[0]]
     if not machine.wandb.credentials and wandb_mode(settings, reach, machine) not in NOT_ONLINE:
         on.append(CSV)

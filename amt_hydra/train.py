@@ -20,6 +20,7 @@ from amt_hydra.preflight import Preflight
 from amt_hydra.report.data import plain, preflight_data
 from amt_hydra.repository.git import commit, diff
 from amt_hydra.runstate import RunState, read_runstate
+from amt_hydra.settings import Ddp
 
 _MOST_DIFF = 256 * 1024  # bytes of uncommitted change that a record keeps
 
@@ -60,12 +61,9 @@ def _bridged(outcome: Outcome, ended: Ended, folder: Path, subject: Subject) -> 
         return outcome
     if ended.code == REFUSED and (why := refusal(folder)):
         return replace(outcome, verdict=f"the bridge refused, at step {outcome.step or 0}: {why}")
-    asked = subject.decision("ddp.devices")
-    there = ranks(folder)
-    if outcome.code == 0 and isinstance(asked.value, int) and asked.reaches and len(there) < asked.value:
-        text = (
-            f"of {asked.value} ranks only {', '.join(map(str, there)) or 'none'} went through the bridge: the others "
-        )
+    asked, there = _ranks(subject.settings.ddp), ranks(folder)
+    if outcome.code == 0 and subject.decision("ddp.devices").reaches and len(there) < asked:
+        text = f"of {asked} ranks only {', '.join(map(str, there)) or 'none'} went through the bridge: the others "
         return replace(outcome, code=REFUSED, verdict=f"{text}trained as the repository is by itself")
     return outcome
 
@@ -118,9 +116,13 @@ def _move(folder: Path, to: Path | None) -> None:
 
 
 def _rendezvous(pre: Preflight) -> dict[str, str]:
-    """A port of its own for a run of several ranks on this machine: two such runs may share the host."""
-    ddp = pre.subject.settings.ddp
-    return {"MASTER_PORT": str(free_port())} if ddp.nodes == 1 and ddp.devices != 1 else {}
+    """A port of its own for a run of several ranks, of which the first is on this machine: two may share the host."""
+    return {"MASTER_PORT": str(free_port())} if _ranks(pre.subject.settings.ddp) > 1 else {}
+
+
+def _ranks(ddp: Ddp) -> int:
+    """Processes that train, on all machines."""
+    return ddp.nodes * (ddp.devices if isinstance(ddp.devices, int) else 1)
 
 
 def _content(pre: Preflight, environ: Mapping[str, str]) -> dict[str, Any]:

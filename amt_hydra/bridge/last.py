@@ -80,6 +80,7 @@ def made(session: Session, package: Any) -> Any:
                 _ = trainer.callback_metrics  # as in _save
             if trainer.strategy.reduce_boolean_decision(self.stop.received, all=False):  # one rank's stops them all
                 self._save(trainer)
+                trainer.strategy.barrier()  # whoever ends first may take the others along: srun sees to that
                 session.end("SIGTERM: step %d is saved in %s" % (trainer.global_step, last), 128 + signal.SIGTERM)
 
         def on_validation_end(self, trainer: Any, pl_module: Any) -> None:

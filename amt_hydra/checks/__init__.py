@@ -41,6 +41,7 @@ from amt_hydra.checks.setting_checks import (
     SettingReaches,
     ValueFits,
 )
+from amt_hydra.checks.slurm_checks import JobIsSized, RanksFitJob, TimeLimitIsSeen
 from amt_hydra.checks.source_checks import TrainStarts, WandbRunFresh
 from amt_hydra.checks.training_checks import (
     BatchDivides,
@@ -91,6 +92,9 @@ CHECKS: tuple[type[Check], ...] = (
     BatchIsMeant,
     StrategyKnown,
     RanksAreStarted,
+    JobIsSized,
+    TimeLimitIsSeen,
+    RanksFitJob,
     DevicesExist,
     PrecisionFits,
     WorkersFit,

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 from amt_hydra.checks.base import Check, Finding, Subject
 from amt_hydra.commands import quote
@@ -26,11 +27,14 @@ class DevicesExist(Check):
     def run(self, subject: Subject) -> Iterator[Finding]:
         """Compare ddp.devices with the GPUs that are visible."""
         gpus, ddp = subject.machine.gpus, subject.settings.ddp
-        if ddp.nodes > 1:
+        if subject.machine.to_come:
+            return  # looked at in the job
+        if ddp.nodes > 1 and subject.settings.launch.ranks != "srun":
             yield self.error(
                 f"ddp.nodes={ddp.nodes}, but a launch here starts train.py on this machine alone: it would wait for "
                 "the other nodes for ever",
-                subject.typed.changed("ddp.nodes=1"),
+                f"one machine: {subject.typed.changed('ddp.nodes=1')}",
+                f"as a job: {replace(subject.typed, verb='-m').changed('hydra/launcher=slurm')}",
             )
         if ddp.accelerator == "cpu" or not isinstance(ddp.devices, int):
             return

@@ -49,6 +49,11 @@ def removed(caller: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in caller if _is_rank(name) or _is_slurm(name)))
 
 
+def described(caller: Mapping[str, str]) -> dict[str, str]:
+    """Return what Slurm tells of the job that the caller is in: its CPUs count, though train.py is not told of them."""
+    return {name: value for name, value in caller.items() if name.startswith("SLURM_")}
+
+
 def child_environment(caller: Mapping[str, str], set_: Mapping[str, str], unset: Iterable[str] = ()) -> dict[str, str]:
     """Return the environment of train.py for a local launch.
 

@@ -4,16 +4,28 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from amt_hydra.errors import AmtError
+from amt_hydra.slurm.place import Submitted
 from amt_hydra.sweep.points import Point
 
 FOLDER = "sweeps"
 FILE = "ledger.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a sweep's points have in common in the ledger."""
+
+    launcher: str
+    """The option of hydra/launcher."""
+    config_dir: str | None
+    cwd: Path
+    """Where it was asked for: relative paths among the words are meant from there."""
 
 
 def path_of(points: Sequence[Point]) -> Path:
@@ -24,10 +36,16 @@ def path_of(points: Sequence[Point]) -> Path:
     return outputs / FOLDER / mark / FILE
 
 
-def write(points: Sequence[Point], config_dir: str | None) -> Path:
-    """Write the ledger, whole or not at all. Raises AmtError where it cannot be written."""
+def write(points: Sequence[Point], asked: Asked, places: Mapping[str, Submitted] | None = None) -> Path:
+    """Write the ledger, whole or not at all. Raises AmtError where it cannot be written.
+
+    A point that is not among `places` keeps the place in the queue that the ledger had for it.
+    """
     file = path_of(points)
-    text = "".join(json.dumps(_entry(point, config_dir), ensure_ascii=False) + "\n" for point in points)
+    before = {one.exp_id: one.place for line in _lines(file) if (one := _read(file.parent.name, line))}
+    known = {**before, **(places or {})}
+    entries = (_entry(point, asked, known.get(point.exp_id)) for point in points)
+    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
     draft = None
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -54,8 +72,14 @@ class Entry:
     sweep: str
     """The name of the ledger's folder."""
     exp_id: str
+    signature: str
     command: str
     """The run of this point alone."""
+    words: tuple[str, ...]
+    """The overrides that the sweep gave it."""
+    asked: Asked
+    place: Submitted | None
+    """Its place in Slurm's queue; None where it was not submitted."""
     goal: int | None
     """The step it is to reach."""
     mode: Literal["min", "max"]
@@ -81,17 +105,25 @@ def _read(sweep: str, line: str) -> Entry | None:
     try:
         found = json.loads(line)
         places = {name: Path(found[name]) for name in ("records", "checkpoints", "lock")}
-        return Entry(sweep, found["exp_id"], found["command"], found["goal"], found["mode"], **places)
+        asked = Asked(found["launcher"], found["config_dir"], Path(found["cwd"]))
+        slurm = found["slurm"] and Submitted(found["slurm"]["name"], found["slurm"]["task"], found["slurm"]["job"])
+        told = (found["exp_id"], found["signature"], found["command"], tuple(found["words"]), asked, slurm)
+        return Entry(sweep, *told, found["goal"], found["mode"], **places)
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _entry(point: Point, config_dir: str | None) -> dict[str, object]:
+def _entry(point: Point, asked: Asked, place: Submitted | None) -> dict[str, object]:
     assert point.paths is not None  # a point that could not be composed is refused, and then no ledger is written
     return {
         "exp_id": point.exp_id,
         "signature": point.signature,
-        "command": str(point.command(config_dir)),
+        "command": str(point.command(asked.config_dir)),
+        "words": list(point.asked),
+        "launcher": asked.launcher,
+        "config_dir": asked.config_dir,
+        "cwd": str(asked.cwd),
+        "slurm": None if place is None else asdict(place),
         "goal": point.goal,
         "mode": point.mode,
         "records": str(point.paths.records),

@@ -83,7 +83,9 @@ class OneAtATime:
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class Running:
+    """A point that runs as a command of its own."""
+
     point: Point
     process: "subprocess.Popen[bytes]"
     out: IO[bytes]
@@ -98,21 +100,21 @@ def run_points(
     when this process does.
     """
     waiting, going = list(points), True
-    running: list[_Running] = []
+    running: list[Running] = []
     told = False
     while running or (waiting and going):
         try:
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
                 slots.give_back(one.point)
-                end = _finished(one)
+                end = finished(one)
                 going &= not end.ends_the_sweep
                 yield end
             given = slots.take(waiting[0]) if waiting and going else None
             if given is not None:
                 point = waiting.pop(0)
                 yield point
-                running.append(_start(point, {**environ, **given}, cwd, config_dir, quiet=slots.quiet))
+                running.append(start(point, {**environ, **given}, cwd, config_dir, quiet=slots.quiet))
             elif running:
                 time.sleep(_LOOK_EVERY_S)
             elif waiting and going:  # what it needs is in somebody else's hands
@@ -126,7 +128,8 @@ def run_points(
                 one.process.send_signal(signal.SIGINT)
 
 
-def _start(point: Point, environ: Mapping[str, str], cwd: Path, config_dir: str | None, *, quiet: bool) -> _Running:
+def start(point: Point, environ: Mapping[str, str], cwd: Path, config_dir: str | None, *, quiet: bool) -> Running:
+    """Start it; what it says goes to our stderr, unless `quiet`. It gets SIGTERM when this process dies."""
     folder = [] if config_dir is None else ["--config-dir", config_dir]
     out = tempfile.TemporaryFile()  # noqa: SIM115 # open until the process has ended; a pipe would have to be read
     process = subprocess.Popen(
@@ -139,11 +142,12 @@ def _start(point: Point, environ: Mapping[str, str], cwd: Path, config_dir: str 
         process_group=0,  # the terminal's Ctrl-C reaches us, and it once, by way of us
         preexec_fn=tie_to_parent(signal.SIGTERM, os.getpid()),  # noqa: PLW1509 - no other thread runs
     )
-    return _Running(point, process, out)
+    return Running(point, process, out)
 
 
-def _finished(one: _Running) -> Finished:
-    code = one.process.returncode
+def finished(one: Running) -> Finished:
+    """How it ended. It has."""
+    code = one.process.wait()
     with one.out as out:
         out.seek(0)
         verdict, best = _told(out.read(), code)

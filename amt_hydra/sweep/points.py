@@ -21,9 +21,10 @@ from amt_hydra.preflight import Preflight, Request, look, request
 from amt_hydra.repository import Repository, read
 from amt_hydra.runstate import records_of
 from amt_hydra.settings import Settings
+from amt_hydra.slurm.resources import Resources, resources
 from amt_hydra.sweep.signature import signature
 
-Action = Literal["start", "continue", "done", "running", "refused"]
+Action = Literal["start", "continue", "done", "running", "queued", "refused"]
 _FEW = 4
 """Points that are planned sooner here than worker processes start."""
 
@@ -52,6 +53,8 @@ class Point:
 
     words: tuple[str, ...]
     """The overrides under which it is a run of its own: with its exp_id, and as a resume where it goes on."""
+    asked: tuple[str, ...]
+    """Those that the sweep gave it."""
     exp_id: str
     """The name with the signature; as typed where the point could not even be composed."""
     signature: str
@@ -72,6 +75,10 @@ class Point:
     """Those of one machine as they were asked for; None where that is left to the machine."""
     paths: "Paths | None"
     """Where its things lie; None where it could not even be composed."""
+    asks: "Resources | None"
+    """What its job asks Slurm for; None where it could not even be composed."""
+    wait: bool
+    """slurm.wait"""
     findings: tuple[Finding, ...]
     max_points: int
     fail_fast: bool
@@ -82,11 +89,16 @@ class Point:
 
 
 def plan_points(
-    points: Sequence[tuple[str, ...]], environ: Mapping[str, str], cwd: Path, config_dir: str | None
+    points: Sequence[tuple[str, ...]],
+    environ: Mapping[str, str],
+    cwd: Path,
+    config_dir: str | None,
+    *,
+    to_submit: bool = False,
 ) -> list[Point]:
     """Plan each, in worker processes where there are many: they know nothing of each other."""
     _read_once.cache_clear()
-    plan = partial(plan_point, environ=dict(environ), cwd=cwd, config_dir=config_dir)
+    plan = partial(plan_point, environ=dict(environ), cwd=cwd, config_dir=config_dir, to_submit=to_submit)
     workers = min(os.cpu_count() or 1, len(points))
     if len(points) <= _FEW or workers < 2:
         return _without_twins([plan(words) for words in points])
@@ -95,11 +107,21 @@ def plan_points(
         return _without_twins(list(pool.map(plan, points, chunksize=max(1, len(points) // (workers * 8)))))
 
 
-def plan_point(words: tuple[str, ...], environ: Mapping[str, str], cwd: Path, config_dir: str | None) -> Point:
-    """Plan one point: under a name of its own, and as a resume where an earlier launch of it has got somewhere."""
+def plan_point(
+    words: tuple[str, ...],
+    environ: Mapping[str, str],
+    cwd: Path,
+    config_dir: str | None,
+    *,
+    to_submit: bool = False,
+) -> Point:
+    """Plan one point: under a name of its own, and as a resume where an earlier launch of it has got somewhere.
+
+    With `to_submit` it is planned for a job of its own: facts of this machine are then not asked for.
+    """
     typed = Typed("train", words, config_dir)
     try:
-        asked = request(typed, environ, cwd)
+        asked = replace(request(typed, environ, cwd), to_submit=to_submit)
     except AmtError as error:
         return _refused(words, error)
     mark = signature(asked.settings)
@@ -111,20 +133,21 @@ def plan_point(words: tuple[str, ...], environ: Mapping[str, str], cwd: Path, co
             named = _resumed(named)
             pre = look(named, environ, _read_once)
     except AmtError as error:
-        return replace(_refused(named.typed.words, error), exp_id=named.settings.exp_id, signature=mark)
+        return replace(_refused(named.typed.words, error), asked=words, exp_id=named.settings.exp_id, signature=mark)
     if pre.stopped and action not in ("done", "running"):
         # Its ways out are commands of another training, which must not go by this one's name.
         pre = look(replace(named, typed=asked.typed), environ, _read_once)
         action, why = "refused", "; ".join(finding.message for finding in pre.stopped)
-    return _point(named, pre, mark, action, why)
+    return _point(words, named, pre, mark, action, why)
 
 
-def _point(named: Request, pre: Preflight, mark: str, action: Action, why: str) -> Point:
+def _point(asked: tuple[str, ...], named: Request, pre: Preflight, mark: str, action: Action, why: str) -> Point:
     subject, sweep, place = pre.subject, named.settings.sweep, pre.subject.plan.place
     devices = subject.settings.ddp.devices
     mode: Literal["min", "max"] = "min" if subject.effective("checkpoint.mode") == "min" else "max"
     return Point(
         words=named.typed.words,
+        asked=asked,
         exp_id=named.settings.exp_id,
         signature=mark,
         action=action,
@@ -136,6 +159,8 @@ def _point(named: Request, pre: Preflight, mark: str, action: Action, why: str) 
         ranks=(devices if isinstance(devices, int) else 1) * subject.settings.ddp.nodes,
         devices=named.settings.ddp.devices if isinstance(named.settings.ddp.devices, int) else None,
         paths=Paths(subject.settings.paths.outputs, subject.plan.records, place.checkpoints, place.lock),
+        asks=resources(subject.settings, subject.channels),
+        wait=subject.settings.slurm.wait,
         findings=tuple(pre.findings),
         max_points=sweep.max_points,
         fail_fast=sweep.fail_fast,
@@ -151,6 +176,7 @@ def score(found: Sequence[Xray], mode: Literal["min", "max"]) -> float | None:
 def _refused(words: tuple[str, ...], error: AmtError) -> Point:
     return Point(
         words=words,
+        asked=words,
         exp_id="",
         signature="",
         action="refused",
@@ -162,6 +188,8 @@ def _refused(words: tuple[str, ...], error: AmtError) -> Point:
         ranks=0,
         devices=None,
         paths=None,
+        asks=None,
+        wait=False,
         findings=(Finding("Composed", "error", error.message, tuple(error.fix)),),
         max_points=sys.maxsize,
         fail_fast=False,

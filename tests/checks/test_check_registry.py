@@ -23,6 +23,8 @@ NOT_IGNORABLE = {
     "FoldersWritable",
     "InterpreterRuns",
     "RanksAreStarted",
+    "JobIsSized",
+    "RanksFitJob",
 }
 """What would make a run other than declared, or let it write where it must not."""
 

@@ -1,0 +1,101 @@
+"""What Slurm says, by its own commands; None wherever it is not here or does not answer."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_ANSWER_S = 20.0
+"""Seconds that a Slurm command may take: a busy controller is slow, and no answer means that nothing is known."""
+_FORMAT = "%i|%T|%j|%r|%N"
+_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d+):(?P<seconds>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A job that Slurm still has to do with; of an array, one of its tasks."""
+
+    id: str
+    state: str
+    """PENDING, RUNNING, COMPLETING, …"""
+    name: str
+    reason: str
+    """Why it is pending."""
+    node: str
+
+    def __str__(self) -> str:
+        where = f" on {self.node}" if self.node else ""
+        why = f" ({self.reason})" if self.state == "PENDING" and self.reason not in ("", "None") else ""
+        return f"Slurm job {self.id}: {self.state.lower()}{where}{why}"
+
+
+def ask(environ: Mapping[str, str], command: str, *arguments: str) -> "subprocess.CompletedProcess[str] | None":
+    """Run one of Slurm's commands."""
+    program = shutil.which(command, path=environ.get("PATH"))
+    if program is None:
+        return None
+    try:
+        return subprocess.run(
+            [program, *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_ANSWER_S,
+            env={**environ, "LC_ALL": "C"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def queue(environ: Mapping[str, str]) -> dict[str, Queued] | None:
+    """This user's jobs by their ids, tasks of an array as ID_TASK."""
+    answer = ask(environ, "squeue", "-h", "-r", "-u", str(os.getuid()), "-o", _FORMAT)
+    if answer is None or answer.returncode != 0:
+        return None
+    rows = [line.split("|") for line in answer.stdout.splitlines() if line.count("|") == _FORMAT.count("|")]
+    return {row[0]: Queued(*row) for row in rows}
+
+
+def cancel(environ: Mapping[str, str], jobs: Sequence[str]) -> str:
+    """Cancel jobs; returns what is wrong, or ""."""
+    answer = ask(environ, "scancel", *jobs)
+    if answer is None:
+        return "scancel does not answer"
+    return answer.stderr.strip() if answer.returncode != 0 else ""
+
+
+def partitions(environ: Mapping[str, str]) -> dict[str, int | None] | None:
+    """The partitions with their time limits in minutes, None where there is no limit; the default one as "" too."""
+    answer = ask(environ, "scontrol", "-o", "show", "partition")
+    if answer is None or answer.returncode != 0:
+        return None
+    found: dict[str, int | None] = {}
+    for line in answer.stdout.splitlines():
+        fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        if "PartitionName" in fields:
+            found[fields["PartitionName"]] = _minutes(fields.get("MaxTime", ""))
+            if fields.get("Default") == "YES":
+                found[""] = found[fields["PartitionName"]]
+    return found
+
+
+def cluster(environ: Mapping[str, str]) -> str | None:
+    """The name of the cluster here."""
+    answer = ask(environ, "scontrol", "show", "config")
+    for line in answer.stdout.splitlines() if answer else ():
+        name, _, value = line.partition("=")
+        if name.strip() == "ClusterName":
+            return value.strip()
+    return None
+
+
+def _minutes(text: str) -> int | None:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None  # UNLIMITED
+    days, hours, minutes = (int(found[name] or 0) for name in ("days", "hours", "minutes"))
+    return (days * 24 + hours) * 60 + minutes
