@@ -13,7 +13,6 @@ from amt_hydra.line import Line, parse, takes_paths
 
 if TYPE_CHECKING:
     from amt_hydra.preflight import Preflight
-    from amt_hydra.sweep.run import Sweep
 
 _BROKEN_PIPE = 141  # 128 + SIGPIPE: what a shell shows for a program whose reader went away
 
@@ -87,56 +86,11 @@ def _run(words: list[str]) -> int:
         if line.words:
             raise AmtError(f"conventions takes no {line.words[0]!r}", code=USAGE)
         return show_conventions(json=line.json, markdown=line.markdown)
-    if line.verb == "status":
-        return _status(line)
-    return _sweep(line) if line.multirun else _plan_or_train(line)
+    if line.multirun or line.verb in ("status", "cancel", "retry"):
+        from amt_hydra.sweep import command
 
-
-def _status(line: Line) -> int:
-    from amt_hydra.commands import Typed
-    from amt_hydra.preflight import request
-    from amt_hydra.sweep.status import status
-
-    for word in line.words:
-        if not word.startswith("paths.outputs="):
-            raise AmtError(f"status takes no {word!r}", fix=["status paths.outputs=DIR"], code=USAGE)
-    cwd = _cwd()
-    asked = request(Typed(line.verb, line.words, line.config_dir), os.environ, cwd)
-    return status(asked.settings.paths.outputs, json=line.json, watch=line.watch)
-
-
-def _sweep(line: Line) -> int:
-    from amt_hydra.commands import Typed
-    from amt_hydra.report.sweep import show_end
-    from amt_hydra.sweep.run import Sweep, sweep
-
-    task = Sweep(dict(os.environ), _cwd(), line.config_dir, only_plan=line.verb == "plan", json=line.json)
-    try:
-        sweep(line.words, task)
-    except AmtError as error:
-        verb = "-m" if line.verb == "train" else f"{line.verb} -m"
-        error.fix += Typed(verb, line.words, line.config_dir).mended(error.new, error.drop)
-        if not line.json:
-            raise
-        _print_sweep_json(task, error)
-        return error.code
-    if line.json:
-        _print_sweep_json(task, None)
-    elif line.verb == "train":
-        show_end(task.planned, task.finished, line.config_dir)
-    return task.code
-
-
-def _print_sweep_json(task: "Sweep", error: AmtError | None) -> None:
-    """One document, whatever came of it."""
-    import json
-
-    from amt_hydra.report.data import plain
-
-    found = {"points": plain(task.planned), "finished": plain(task.finished)}
-    if error is not None:
-        found["error"] = {"message": error.message, "fix": error.fix, "code": error.code}
-    print(json.dumps(found, indent=2))
+        return command.run(line, dict(os.environ), _cwd())
+    return _plan_or_train(line)
 
 
 def _with_paths(line: Line) -> int:

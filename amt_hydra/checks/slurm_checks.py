@@ -1,6 +1,6 @@
 """Runs in Slurm jobs: what is asked for, and what a job has."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from amt_hydra.checks.base import Check, Finding, Subject
@@ -21,11 +21,10 @@ class JobIsSized(Check):
             return
         open_ = [key for key in ("devices", "accelerator") if _is_auto(subject, f"ddp.{key}")]
         if open_:
-            typed = replace(subject.typed, verb="-m")
             drop = [f"ddp.{key}" for key in open_]
             yield self.error(
                 f"ddp.{open_[0]}=auto says nothing to Slurm: name what the job shall ask for",
-                *(typed.changed(f"ddp={option}", drop=drop) for option in ("gpu1", "gpus4", "cpu1")),
+                *(_submitted(subject, f"ddp={option}", drop=drop) for option in ("gpu1", "gpus4", "cpu1")),
             )
 
 
@@ -40,18 +39,18 @@ class TimeLimitIsSeen(Check):
         if not subject.machine.to_come:
             return
         asked = resources(subject.settings, subject.channels)
-        hours, typed = subject.settings.slurm.hours, replace(subject.typed, verb="-m")
+        hours = subject.settings.slurm.hours
         if asked.signal_s >= asked.minutes * 60:
             yield self.error(
                 f"slurm.hours={hours:g} is {asked.minutes} min, and slurm.signal={asked.signal_s} s before its end the "
                 "run is asked to stop: it would never train",
-                typed.changed(f"slurm.hours={(asked.signal_s + 600) / 3600:.2g}"),
+                _submitted(subject, f"slurm.hours={(asked.signal_s + 600) / 3600:.2g}"),
             )
         elif asked.minutes <= JUDGED_MINUTES:
             yield self.warning(
                 f"slurm.hours={hours:g} is {asked.minutes} min: of a job of {JUDGED_MINUTES} min and less submitit "
                 "takes every preemption for the time limit, and each counts among slurm.requeues",
-                typed.changed("slurm.hours=0.5"),
+                "slurm.hours=0.5, or more",
             )
 
 
@@ -88,6 +87,10 @@ class RanksFitJob(Check):
                 f"in Slurm job {job.job}: Lightning starts the ranks itself, so what Slurm says of tasks (SLURM_*) is "
                 "taken out of train.py's environment"
             )
+
+
+def _submitted(subject: Subject, *new: str, drop: Sequence[str] = ()) -> str:
+    return replace(subject.typed, verb="-m").changed("hydra/launcher=slurm", *new, drop=drop)
 
 
 def _is_auto(subject: Subject, key: str) -> bool:

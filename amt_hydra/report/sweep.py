@@ -1,24 +1,38 @@
 """A sweep for people: what would be run, and how each point ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from amt_hydra.commands import key_of
+from amt_hydra.commands import PROGRAM, key_of
 from amt_hydra.report.console import console, line, show_findings
 from amt_hydra.sweep.local import Finished
 from amt_hydra.sweep.points import Point
 from amt_hydra.sweep.standing import Standing
 
-_STYLES = {"start": "green", "continue": "green", "done": "dim", "running": "yellow", "refused": "bold red"}
-_STATES = {"running": "yellow", "done": "green", "failed": "bold red", "stopped": "red", "waiting": "dim"}
+_STYLES = {
+    "start": "green",
+    "continue": "green",
+    "done": "dim",
+    "running": "yellow",
+    "queued": "yellow",
+    "refused": "bold red",
+}
+_STATES = {
+    "running": "yellow",
+    "queued": "cyan",
+    "done": "green",
+    "failed": "bold red",
+    "stopped": "red",
+    "waiting": "dim",
+}
 _HEAD = ("point", "becomes", "step", "what differs", "exp_id")
 
 
-def show_points(points: Sequence[Point], config_dir: str | None, first: int) -> None:
+def show_points(points: Sequence[Point], config_dir: str | None, first: int, *, to_submit: bool) -> None:
     """The table of the points, the findings of those that are refused, and what it all comes to."""
     out = console(stderr=True)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -34,20 +48,40 @@ def show_points(points: Sequence[Point], config_dir: str | None, first: int) -> 
         if point.action == "refused":
             line(out, f"point {number}", str(point.command(config_dir)), "bold red")
             show_findings([f for f in point.findings if f.severity == "error"], out)
-    out.print(Text(_sum(points)), soft_wrap=True)
+    if to_submit:
+        _show_jobs(points, out)
+    out.print(Text(_sum(points, to_submit)), soft_wrap=True)
 
 
 def _steps(step: int | None, goal: int | None) -> str:
     return f"{step or 0} of {'no end' if goal is None or goal < 0 else goal}"
 
 
-def _sum(points: Sequence[Point]) -> str:
+def _show_jobs(points: Sequence[Point], out: Console) -> None:
+    """What the jobs ask for, who starts their processes, and what is to be known of them."""
+    todo = [point for point in points if point.action in ("start", "continue")]
+    for asks in dict.fromkeys(point.asks for point in todo):
+        line(out, "a job", str(asks))
+    warnings = dict.fromkeys(f for point in todo for f in point.findings if f.id == "TimeLimitIsSeen")
+    show_findings(warnings, out)
+
+
+def _sum(points: Sequence[Point], to_submit: bool) -> str:
     counts = {action: sum(point.action == action for point in points) for action in _STYLES}
     ranks = {point.ranks for point in points if point.action in ("start", "continue")}
     told = ", ".join(f"{count} {action}" for action, count in counts.items() if count)
     runs = counts["start"] + counts["continue"]
     devices = f", of {', '.join(map(str, sorted(ranks)))} devices each" if ranks - {1} else ""
-    return f"this is {runs} run{'' if runs == 1 else 's'}{devices}: {told}"
+    hours = sum(p.asks.gpu_hours for p in points if p.asks and p.action in ("start", "continue")) if to_submit else 0
+    budget = f", {hours:g} GPU-hours asked for" if hours else ""
+    return f"this is {runs} run{'' if runs == 1 else 's'}{devices}{budget}: {told}"
+
+
+def show_submitted(jobs: Mapping[str, str], ledger: Path) -> None:
+    """The ids of the jobs, and how to look after them."""
+    out = console(stderr=True)
+    line(out, "submitted", ", ".join(f"{exp_id} as {job}" for exp_id, job in jobs.items()), "bold green")
+    line(out, "logs", str(ledger.parent / "jobs"))
 
 
 def show_started(point: Point, number: str) -> None:
@@ -66,9 +100,15 @@ def show_finished(end: Finished, number: str) -> None:
     line(console(stderr=True), f"[{number}]", f"{end.point.exp_id}: {end.verdict}", style)
 
 
-def show_end(planned: Sequence[Point], finished: Sequence[Finished], config_dir: str | None) -> None:
+def show_end(planned: Sequence[Point], finished: Sequence[Finished], submitted: int, config_dir: str | None) -> None:
     """How many ended well, and each that did not with its verdict and the command to go on with it."""
     out = console()
+    if submitted and not finished:
+        rest = len(planned) - submitted
+        line(out, "sweep", f"{submitted} submitted, {rest} were done, running or queued", "bold green")
+        for what, verb in (("how they stand", "status"), ("take them back", "cancel STATE|SIGNATURE|SWEEP")):
+            line(out, "", f"{what}: {PROGRAM} {verb}")
+        return
     well = sum(end.code == 0 for end in finished)
     bad = [end for end in finished if end.code != 0]
     left = sum(point.action in ("start", "continue") for point in planned) - len(finished)
@@ -93,13 +133,28 @@ def show_standings(standings: Sequence[Standing], outputs: Path) -> None:
         out.print(Text(f"no sweep has a ledger in {outputs}"), soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("sweep", "exp_id", "state", "step", "best", "checkpoints"):
+    for name in ("sweep", "exp_id", "state", "job", "step", "best", "checkpoints"):
         table.add_column(name, overflow="fold")
     for one in standings:
         best = "" if one.best is None else f"{one.best:.4f}"
         state = Text(one.state, style=_STATES[one.state])
-        table.add_row(one.sweep, Text(one.exp_id), state, _steps(one.step, one.goal), best, Text(str(one.checkpoints)))
+        steps = _steps(one.step, one.goal)
+        table.add_row(one.sweep, Text(one.exp_id), state, one.job or "", steps, best, Text(str(one.checkpoints)))
     out.print(table)
     for one in standings:
-        if one.state in ("running", "failed", "stopped") and one.said:
+        if one.state in ("running", "queued", "failed", "stopped") and one.said:
             line(out, one.state, f"{one.exp_id}: {one.said}", _STATES[one.state])
+
+
+def show_acted(what: str, told: Sequence[tuple[str, str]]) -> None:
+    """What became of each point; `told` has what is wrong with it, or ""."""
+    out = console()
+    if not told:
+        line(out, what, "nothing: none of these runs or is queued")
+    for exp_id, wrong in told:
+        line(
+            out,
+            "not " + what if wrong else what,
+            f"{exp_id}: {wrong}" if wrong else exp_id,
+            "red" if wrong else "green",
+        )

@@ -87,7 +87,7 @@ def machine_to_come(machine: Machine, asked: Resources) -> Machine:
         cpus=cpus,
         cpus_source=f"the job asks for {asked.tasks_per_node} x {asked.cpus_per_task}",
         gpus=None if asked.gpus_per_node else (),
-        gpus_source="the job asks for them, and looks at them itself" if asked.gpus_per_node else "the job asks for none",
+        gpus_source="the job asks for them" if asked.gpus_per_node else "the job asks for none",
         shm_bytes=None,
         job=None,
         to_come=True,

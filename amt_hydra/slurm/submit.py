@@ -64,8 +64,8 @@ class Cluster:
         limit = self._limits[asks.partition or ""]
         if limit is not None and asks.minutes > limit:
             return (
-                f"slurm.hours={asks.minutes / 60:g} is beyond the limit of {named}, {limit / 60:g} hours: a run that is "
-                f"not done by then is requeued and goes on, so give slurm.hours={limit / 60:g}"
+                f"slurm.hours={asks.minutes / 60:g} is beyond the limit of {named}, {limit / 60:g} hours: a run that "
+                f"is not done by then is requeued and goes on, so give slurm.hours={limit / 60:g}"
             )
         ours = [name for name, _ in asks.options if name in _OURS]
         return f"slurm.options.{ours[0]}: this follows from other settings (ddp.*, slurm.*)" if ours else ""

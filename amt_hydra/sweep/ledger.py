@@ -1,10 +1,11 @@
 """What a sweep was asked to do: a line per point. How each stands is never written down, but looked at."""
 
+import contextlib
 import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -65,6 +66,20 @@ def write(points: Sequence[Point], asked: Asked, places: Mapping[str, Submitted]
     return file
 
 
+@contextlib.contextmanager
+def kept(file: Path) -> Iterator[None]:
+    """Where an error comes out of the block, have the ledger be as it was before."""
+    before = file.read_bytes() if file.exists() else None
+    try:
+        yield
+    except BaseException:
+        if before is None:
+            file.unlink(missing_ok=True)
+        else:
+            file.write_bytes(before)
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One point, as its sweep was last asked for."""
@@ -104,11 +119,21 @@ def _lines(file: Path) -> list[str]:
 def _read(sweep: str, line: str) -> Entry | None:
     try:
         found = json.loads(line)
-        places = {name: Path(found[name]) for name in ("records", "checkpoints", "lock")}
-        asked = Asked(found["launcher"], found["config_dir"], Path(found["cwd"]))
-        slurm = found["slurm"] and Submitted(found["slurm"]["name"], found["slurm"]["task"], found["slurm"]["job"])
-        told = (found["exp_id"], found["signature"], found["command"], tuple(found["words"]), asked, slurm)
-        return Entry(sweep, *told, found["goal"], found["mode"], **places)
+        slurm = found["slurm"]
+        return Entry(
+            sweep=sweep,
+            exp_id=found["exp_id"],
+            signature=found["signature"],
+            command=found["command"],
+            words=tuple(found["words"]),
+            asked=Asked(found["launcher"], found["config_dir"], Path(found["cwd"])),
+            place=slurm and Submitted(slurm["name"], slurm["task"], slurm["job"]),
+            goal=found["goal"],
+            mode=found["mode"],
+            records=Path(found["records"]),
+            checkpoints=Path(found["checkpoints"]),
+            lock=Path(found["lock"]),
+        )
     except (ValueError, KeyError, TypeError):
         return None
 

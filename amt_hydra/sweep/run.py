@@ -1,8 +1,8 @@
 """A sweep from its command line to its last point, through Hydra's own multirun."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from amt_hydra.errors import REFUSED, USAGE, AmtError, nearest
 from amt_hydra.sweep import ledger
 from amt_hydra.sweep.local import Finished, OneAtATime, Slots, run_points
 from amt_hydra.sweep.points import Point, plan_points
-from amt_hydra.sweep.words import typed
+from amt_hydra.sweep.standing import without_queued
 
 if TYPE_CHECKING:
     from hydra.core.utils import JobReturn
@@ -29,7 +29,13 @@ class Sweep:
     config_dir: str | None
     only_plan: bool
     json: bool = False
+    launcher: str = "local"
+    """The option of hydra/launcher."""
+    needs_values: bool = False
+    """Whether the sweeper decides by the scores what it asks for next."""
     planned: list[Point] = field(default_factory=list)
+    submitted: dict[str, str] = field(default_factory=dict)
+    """Job ids by exp_id."""
     finished: list[Finished] = field(default_factory=list)
 
     def __call__(self, _config: Any) -> Any:
@@ -37,47 +43,83 @@ class Sweep:
         raise AmtError("this launcher does not plan a sweep before it starts it", fix=[f"{_LAUNCHER}=local"])
 
     def launch(
-        self, job_overrides: Sequence[Sequence[str]], first: int, slots: Callable[[], Slots] = OneAtATime
+        self, words: Sequence[tuple[str, ...]], first: int, slots: Callable[[], Slots] = OneAtATime
     ) -> "list[JobReturn]":
-        """Plan every point; where nothing is refused, run them. Returns the best score of each, or NaN."""
+        """Plan a point per tuple of `words`; where nothing is refused, run them. Returns the scores, NaN for none."""
+        points = self._planned(words, first, to_submit=False)
+        shared = slots()
+        _refuse_never(points, shared.never)
+        if not self.only_plan:
+            ledger.write(points, self._asked)
+            self._follow(run_points(self._todo(points), shared, self.environ, self.cwd, self.config_dir), points, first)
+        return self._returned(points)
+
+    def submit(self, words: Sequence[tuple[str, ...]], first: int) -> "list[JobReturn]":
+        """Plan every point; where nothing is refused, submit all to Slurm. Waits for their ends where asked to.
+
+        Returns the best score of each, or NaN: for those that are yet to run as well.
+        """
+        from amt_hydra.report.sweep import show_submitted
+        from amt_hydra.slurm.submit import Cluster, numbered
+
+        points = self._planned(words, first, to_submit=True)
+        cluster = Cluster(self.environ)
+        _refuse_never(points, cluster.never)
+        todo = self._todo(points)
+        if todo and not self.only_plan:
+            file = ledger.path_of(points)
+            places = numbered(todo, file.parent.name)
+            with ledger.kept(file):
+                ledger.write(points, self._asked, places)
+                jobs = cluster.submit(todo, places, file.parent / "jobs", self.cwd, self.config_dir)
+            ledger.write(points, self._asked, {one: replace(place, job=jobs[one]) for one, place in places.items()})
+            self.submitted |= jobs
+            show_submitted(jobs, file)
+            if self.needs_values or todo[0].wait:
+                self._follow(cluster.wait(todo, jobs), points, first)
+        return self._returned(points)
+
+    def _planned(self, words: Sequence[tuple[str, ...]], first: int, *, to_submit: bool) -> list[Point]:
+        """The points, shown. Raises AmtError where one is refused, or there are too many."""
         from amt_hydra.report.sweep import show_points
 
-        if not job_overrides:
+        if not words:
             raise AmtError("the sweep has no point: one of its lists is empty", code=USAGE)
-        words = [typed(overrides) for overrides in job_overrides]
-        points = plan_points(words, self.environ, self.cwd, self.config_dir)
+        points = plan_points(words, self.environ, self.cwd, self.config_dir, to_submit=to_submit)
+        points = without_queued(points, self.environ)
         self.planned += points
         if not self.json:
-            show_points(points, self.config_dir, first)
+            show_points(points, self.config_dir, first, to_submit=to_submit)
         _refuse(points)
-        best: dict[str, float | None] = {point.exp_id: point.score for point in points if point.action == "done"}
-        shared = slots()
-        _refuse_never(points, shared)
-        if not self.only_plan:
-            ledger.write(points, self.config_dir)
-            best |= self._run(points, shared, first)
-        pairs = zip(points, job_overrides, strict=True)
-        return [_returned(overrides, best.get(point.exp_id)) for point, overrides in pairs]
+        return points
 
-    def _run(self, points: Sequence[Point], slots: Slots, first: int) -> dict[str, float | None]:
-        """Run what has something to train, unless an earlier batch has ended the sweep."""
+    def _todo(self, points: Sequence[Point]) -> list[Point]:
+        """What has something to train, unless an earlier batch has ended the sweep."""
+        ended = any(one.ends_the_sweep for one in self.finished)
+        return [point for point in points if point.action in ("start", "continue") and not ended]
+
+    def _follow(self, events: Iterable[Point | Finished | str], points: Sequence[Point], first: int) -> None:
+        """Show what becomes of the points, until nothing more does."""
         from amt_hydra.report.sweep import show_finished, show_started, show_waiting
 
         numbers = {point.exp_id: f"{first + number}/{first + len(points)}" for number, point in enumerate(points, 1)}
-        ended = any(one.ends_the_sweep for one in self.finished)
-        todo = [point for point in points if point.action in ("start", "continue") and not ended]
-        best: dict[str, float | None] = {}
-        for event in run_points(todo, slots, self.environ, self.cwd, self.config_dir):
+        for event in events:
             if isinstance(event, str):
                 show_waiting(event)
-                continue
-            if isinstance(event, Point):
+            elif isinstance(event, Point):
                 show_started(event, numbers[event.exp_id])
-                continue
-            self.finished.append(event)
-            best[event.point.exp_id] = event.best
-            show_finished(event, numbers[event.point.exp_id])
-        return best
+            else:
+                self.finished.append(event)
+                show_finished(event, numbers[event.point.exp_id])
+
+    def _returned(self, points: Sequence[Point]) -> "list[JobReturn]":
+        best = {point.exp_id: point.score for point in points if point.action == "done"}
+        best |= {end.point.exp_id: end.best for end in self.finished}
+        return [_returned(point.asked, best.get(point.exp_id)) for point in points]
+
+    @property
+    def _asked(self) -> ledger.Asked:
+        return ledger.Asked(self.launcher, self.config_dir, self.cwd)
 
     @property
     def code(self) -> int:
@@ -96,8 +138,10 @@ def sweep(words: Sequence[str], task: Sweep) -> None:
     dirs = search_dirs(task.config_dir, task.environ, task.cwd)
     prepared = prepare(words, groups(dirs), sweep=True)
     _refuse_launcher(prepared)
-    given = {word.partition("=")[0] for word in prepared}
+    given = {key: name for key, _, name in (word.partition("=") for word in prepared)}
     prepared += [f"{key}={name}" for key, name in _DEFAULTS.items() if key not in given]
+    task.launcher = given.get(_LAUNCHER, _DEFAULTS[_LAUNCHER])
+    task.needs_values = given.get("hydra/sweeper", _DEFAULTS["hydra/sweeper"]) != _DEFAULTS["hydra/sweeper"]
     register(dirs)
     with hydra.initialize_config_dir(str(shipped()), version_base="1.3"):
         engine = GlobalHydra.instance().hydra  # used outside: points are composed by an instance each
@@ -135,11 +179,11 @@ def _refuse(points: Sequence[Point]) -> None:
         )
 
 
-def _refuse_never(points: Sequence[Point], slots: Slots) -> None:
+def _refuse_never(points: Sequence[Point], never: Callable[[Point], str]) -> None:
     """Nothing is started where a point would wait for ever."""
-    found = [f"{point.exp_id}: {why}" for point in points if (why := slots.never(point))]
+    found = dict.fromkeys(why for point in points if (why := never(point)))
     if found:
-        raise AmtError("; ".join(found), fix=["fewer devices for each, or another launcher"], code=REFUSED)
+        raise AmtError("; ".join(found), fix=["ask for less, or take another launcher"], code=REFUSED)
 
 
 def _returned(overrides: Sequence[str], value: float | None) -> "JobReturn":

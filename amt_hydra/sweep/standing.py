@@ -2,18 +2,22 @@
 
 import json
 import signal
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from amt_hydra.checkpoint import checkpoints
 from amt_hydra.errors import INTERRUPTED
 from amt_hydra.launch.lock import inspect
-from amt_hydra.sweep.ledger import Entry
-from amt_hydra.sweep.points import score
+from amt_hydra.launch.lock_content import Holder
+from amt_hydra.slurm import attempts
+from amt_hydra.slurm.queue import Queued, queue
+from amt_hydra.sweep.ledger import Entry, read
+from amt_hydra.sweep.points import Point, score
 
 _ASKED_TO_END = (INTERRUPTED, 128 + signal.SIGTERM, 128 + signal.SIGHUP)
-State = Literal["running", "done", "failed", "stopped", "waiting"]
+State = Literal["running", "queued", "done", "failed", "stopped", "waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +26,13 @@ class Standing:
 
     sweep: str
     exp_id: str
+    signature: str
     state: State
-    """stopped: it has got somewhere, and nothing trains it; waiting: it was not started yet."""
+    """stopped: it has got somewhere, and nothing trains it; waiting: it was not started yet; queued: Slurm has it."""
+    job: str | None
+    """The id of its last Slurm job."""
+    in_queue: bool
+    """Whether Slurm still has to do with that."""
     step: int | None
     goal: int | None
     best: float | None
@@ -33,46 +42,92 @@ class Standing:
     checkpoints: Path
     command: str
     """The run of this point alone, as it was when its sweep was asked for."""
+    holder: Holder | None
+    """Who has the lock."""
 
 
-def standing(entry: Entry) -> Standing:
-    """Look at lock, checkpoints and the last record, in this order."""
+def standings(entries: Sequence[Entry], environ: Mapping[str, str]) -> list[Standing]:
+    """Look at every point; Slurm is asked once, and only where one was submitted."""
+    submitted = any(entry.place is not None for entry in entries)
+    there = queue(environ) if submitted else None
+    return [_standing(entry, there) for entry in entries]
+
+
+def without_queued(points: Sequence[Point], environ: Mapping[str, str]) -> list[Point]:
+    """The points, those whose job Slurm still has left to it: whichever sweep has submitted it."""
+    wanted = {(point.exp_id, point.paths.lock): number for number, point in enumerate(points) if point.paths}
+    outputs = {point.paths.outputs for point in points if point.paths}
+    entries = [one for folder in outputs for one in read(folder) if one.place and (one.exp_id, one.lock) in wanted]
+    there = queue(environ) if entries else None
+    found = list(points)
+    for entry in entries:
+        job = entry.place.found(there) if entry.place and there else None
+        number = wanted[entry.exp_id, entry.lock]
+        if job is not None and found[number].action in ("start", "continue"):
+            found[number] = replace(found[number], action="queued", why=str(job))
+    return found
+
+
+def _standing(entry: Entry, there: Mapping[str, Queued] | None) -> Standing:
+    """By queue, lock, checkpoints and the last word of a launch, in this order."""
     holder = inspect(entry.lock)
-    found = checkpoints(entry.checkpoints)
-    steps = [ray.global_step for ray in found if ray.whole and ray.global_step is not None]
-    step, outcome = max(steps, default=None), _outcome(entry.records)
+    job = entry.place.found(there) if entry.place and there else None
+    rays = checkpoints(entry.checkpoints)
+    steps = [ray.global_step for ray in rays if ray.whole and ray.global_step is not None]
+    step, told = max(steps, default=None), _last_word(entry)
     state: State
-    if holder is not None:
+    if holder is not None or (job is not None and job.state != "PENDING"):
         state = "running"
-    elif entry.goal is not None and 0 <= entry.goal <= (step or 0):
-        state = "done"
-    elif outcome is not None and outcome.get("code") == 0 and (entry.goal is None or entry.goal < 0):
-        state = "done"  # it has no goal but the end of its own train.py
-    elif outcome is not None and outcome.get("code") not in (0, None, *_ASKED_TO_END):
-        state = "failed"
+    elif job is not None:
+        state = "queued"
     else:
-        state = "waiting" if step is None and outcome is None else "stopped"
-    said = str(holder) if holder is not None else str((outcome or {}).get("verdict", ""))
+        state = _ended(entry, step, told)
+    said = " · ".join(str(one) for one in (job, holder) if one is not None) or str((told or {}).get("verdict", ""))
     return Standing(
         sweep=entry.sweep,
         exp_id=entry.exp_id,
+        signature=entry.signature,
         state=state,
+        job=job.id if job else entry.place.job if entry.place else None,
+        in_queue=job is not None,
         step=step,
         goal=entry.goal,
-        best=score(found, entry.mode),
+        best=score(rays, entry.mode),
         said=said,
         checkpoints=entry.checkpoints,
         command=entry.command,
+        holder=holder,
     )
 
 
-def _outcome(records: Path) -> dict[str, Any] | None:
-    """How the last launch ended; {} where it left no word: it was killed, or it still runs. None without a launch."""
-    files = sorted(records.glob("[!.]*/record.json"))
-    if not files:
+def _ended(entry: Entry, step: int | None, told: Mapping[str, Any] | None) -> State:
+    """The state of a point that nothing trains, and that no queue has."""
+    if entry.goal is not None and 0 <= entry.goal <= (step or 0):
+        return "done"
+    code = None if told is None else told.get("code")
+    if code == 0 and (entry.goal is None or entry.goal < 0):
+        return "done"  # it has no goal but the end of its own train.py
+    if code not in (0, None, *_ASKED_TO_END):
+        return "failed"
+    return "waiting" if step is None and told is None else "stopped"
+
+
+def _last_word(entry: Entry) -> Mapping[str, Any] | None:
+    """How the last launch ended, by its record or by its job; {} where it left no word. None without a launch."""
+    files = sorted(entry.records.glob("[!.]*/record.json"))
+    record = _record(files[-1]) if files else None
+    jobs = [one for one in attempts.read(entry.records) if "verdict" in one]
+    if jobs and (record is None or str(jobs[-1].get("at", "")) >= str(record.get("started", ""))):
+        return jobs[-1]
+    if record is None:
         return None
-    try:
-        outcome = json.loads(files[-1].read_text(encoding="utf-8")).get("outcome", {})
-    except (OSError, ValueError, AttributeError):
-        return {}
+    outcome = record.get("outcome", {})
     return outcome if isinstance(outcome, dict) else {}
+
+
+def _record(file: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

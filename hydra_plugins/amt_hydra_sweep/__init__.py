@@ -7,6 +7,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
+from hydra_plugins.hydra_submitit_launcher.submitit_launcher import SlurmLauncher as SubmititLauncher
 from omegaconf import DictConfig
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ class LocalLauncher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Plan all points; then run those that have something to train."""
-        return self.sweep.launch(job_overrides, initial_job_idx, self.slots)
+        from amt_hydra.sweep.words import typed
+
+        return self.sweep.launch([typed(one) for one in job_overrides], initial_job_idx, self.slots)
 
     def slots(self) -> "Slots":
         """What points that run at the same time share; made when the points were planned."""
@@ -61,3 +64,15 @@ class GpuPoolLauncher(LocalLauncher):
         from amt_hydra.sweep.gpus import pool
 
         return pool(self.gpus, self.sweep.environ)
+
+
+class SlurmLauncher(SubmititLauncher):  # type: ignore[misc] # the package is not typed
+    """Submits all points at once and returns, where its parent stays for their results."""
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Plan all points; then submit those that have something to train."""
+        from amt_hydra.sweep.run import Sweep
+        from amt_hydra.sweep.words import typed
+
+        assert isinstance(self.task_function, Sweep)
+        return self.task_function.submit([typed(one) for one in job_overrides], initial_job_idx)

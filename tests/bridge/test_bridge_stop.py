@@ -24,9 +24,7 @@ def stopped(folder: Path, version: str = "installed", **changes: str) -> Trained
 
 @pytest.mark.parametrize("version", ["installed", "lowest"])
 @pytest.mark.parametrize("ranks", [(), RANKS], ids=["1 rank", "2 ranks"])
-def test_the_step_is_ended_and_saved_and_a_resume_goes_on(
-    tmp_path: Path, version: str, ranks: tuple[str, ...]
-) -> None:
+def test_the_step_is_ended_and_saved_and_a_resume_goes_on(tmp_path: Path, version: str, ranks: tuple[str, ...]) -> None:
     """It comes between two validations, twice, and with two ranks to the last one alone."""
     trained = stopped(tmp_path / "logs", version)
     run = trained("a", "-it", "8", "-vit", "4", *ranks, last={}, TOY_ASKED_AT="5")

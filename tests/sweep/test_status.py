@@ -11,7 +11,7 @@ from amt_hydra.errors import USAGE
 from amt_hydra.launch.lock import Lock
 from amt_hydra.sweep import ledger
 from amt_hydra.sweep.ledger import Entry
-from amt_hydra.sweep.standing import standing
+from amt_hydra.sweep.standing import Standing, standings
 
 pytest_plugins = ["desks"]
 
@@ -20,7 +20,25 @@ def entry(stand: Stand, goal: int | None = 2000) -> Entry:
     folder = stand.experiment().parent
     records = stand.folder / "outputs" / "melody" / "base" / "launches"
     lock = folder.with_name(".base.lock")
-    return Entry("sweep", "base", "python -m amt_hydra", goal, "max", records, stand.experiment(), lock)
+    return Entry(
+        sweep="sweep",
+        exp_id="base",
+        signature="12345678",
+        command="python -m amt_hydra",
+        words=(),
+        asked=ledger.Asked("local", None, stand.folder),
+        place=None,
+        goal=goal,
+        mode="max",
+        records=records,
+        checkpoints=stand.experiment(),
+        lock=lock,
+    )
+
+
+def standing(one: Entry) -> Standing:
+    (found,) = standings([one], {})
+    return found
 
 
 def ended(stand: Stand, outcome: dict[str, object] | None) -> None:
@@ -77,7 +95,8 @@ def test_one_that_is_being_trained(stand: Stand) -> None:
 
 
 def test_a_damaged_line_of_a_ledger_is_left_out(tmp_path: Path) -> None:
-    whole = {"exp_id": "a", "command": "c", "goal": 1, "mode": "max", "records": "r", "checkpoints": "k", "lock": "l"}
+    whole = {"exp_id": "a", "signature": "s", "command": "c", "goal": 1, "mode": "max", "words": [], "slurm": None}
+    whole |= {"records": "r", "checkpoints": "k", "lock": "l", "launcher": "local", "config_dir": None, "cwd": "w"}
     file = tmp_path / "sweeps" / "1234" / "ledger.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(whole) + '\n{"exp_id": "b"}\n[]\n{"exp')
