@@ -4,12 +4,10 @@ import os
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
+from counting import until
 
 CPUS, GPUS = 8, 4
 """Pretended. The GPUs are character devices that nobody computes on: Slurm sets CUDA_VISIBLE_DEVICES by them."""
@@ -136,28 +134,6 @@ def missing() -> str:
     if absent:
         return f"{', '.join(absent)} not installed (apt-get install slurm-wlm munge)"
     return "" if os.getuid() == 0 else "a Slurm of one's own takes root"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    """A Slurm of this test file's own; skipped where it cannot be, but not in CI."""
-    why = missing()
-    if why:
-        assert "AMT_CI" not in os.environ, why
-        pytest.skip(why)
-    made = Cluster(tmp_path_factory.mktemp("slurm"))
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
-
-
-def until(met: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not met():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.2)
 
 
 def _free_ports() -> list[int]:

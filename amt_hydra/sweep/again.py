@@ -37,13 +37,14 @@ def retry(outputs: Path, chosen: Sequence[str], environ: Mapping[str, str], *, j
 
     Each goes on where it has got somewhere. Raises AmtError where one is refused.
     """
-    groups: dict[Asked, list[Entry]] = defaultdict(list)
+    groups: dict[tuple[Asked, str], list[Entry]] = defaultdict(list)
     for entry, now in _chosen("retry", outputs, chosen, environ):
         if now.state in _LEFT:
-            groups[entry.asked].append(entry)
+            groups[entry.asked, entry.sweep].append(entry)
     done = []
-    for asked, entries in groups.items():
-        task = Sweep(environ, asked.cwd, asked.config_dir, only_plan=False, json=json, launcher=asked.launcher)
+    for (asked, sweep), entries in groups.items():
+        file = outputs / ledger.FOLDER / sweep / ledger.FILE
+        task = Sweep(environ, asked.cwd, asked.config_dir, False, json, launcher=asked.launcher, ledger=file)
         done.append(task)
         _launch(task, [entry.words for entry in entries])
     return done

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from amt_hydra.errors import AmtError
 from amt_hydra.slurm.place import Submitted
@@ -37,16 +37,20 @@ def path_of(points: Sequence[Point]) -> Path:
     return outputs / FOLDER / mark / FILE
 
 
-def write(points: Sequence[Point], asked: Asked, places: Mapping[str, Submitted] | None = None) -> Path:
-    """Write the ledger, whole or not at all. Raises AmtError where it cannot be written.
+def write(
+    points: Sequence[Point], asked: Asked, places: Mapping[str, Submitted] | None = None, file: Path | None = None
+) -> Path:
+    """Write the ledger, whole or not at all; with `file` into one that has further points, which stay as they are.
 
-    A point that is not among `places` keeps the place in the queue that the ledger had for it.
+    A point that is not among `places` keeps the place in the queue that the ledger had for it. Raises AmtError where it
+    cannot be written.
     """
-    file = path_of(points)
+    there = {} if file is None else {one["exp_id"]: one for line in _lines(file) if (one := _parsed(line))}
+    file = file or path_of(points)
     before = {one.exp_id: one.place for line in _lines(file) if (one := _read(file.parent.name, line))}
     known = {**before, **(places or {})}
-    entries = (_entry(point, asked, known.get(point.exp_id)) for point in points)
-    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+    entries = {**there, **{point.exp_id: _entry(point, asked, known.get(point.exp_id)) for point in points}}
+    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries.values())
     draft = None
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -114,6 +118,14 @@ def _lines(file: Path) -> list[str]:
         return file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return []
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and "exp_id" in found else None
 
 
 def _read(sweep: str, line: str) -> Entry | None:

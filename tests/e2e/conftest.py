@@ -2,12 +2,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from counting import Lab, make_lab
 from desk import Desk
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     return Desk(tmp_path_factory.mktemp("desk with, spaces=and 日本"))
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return make_lab(tmp_path)
 
 
 @pytest.fixture

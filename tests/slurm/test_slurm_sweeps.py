@@ -1,0 +1,161 @@
+"""Sweeps on a real Slurm: submitted, failed, cancelled, preempted, tried again."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from cluster import Cluster
+from counting import Lab, states, until
+
+SLURM = ("hydra/launcher=slurm", "ddp=cpu1", "slurm.hours=1")
+WHOLE = list(range(1, 7))
+
+
+def verb(farm: Lab, *words: str) -> "subprocess.CompletedProcess[str]":
+    return farm.done([sys.executable, "-m", "amt_hydra", *words])
+
+
+def points(farm: Lab) -> list[dict[str, object]]:
+    return list(json.loads(verb(farm, "status", "--json").stdout))
+
+
+def ended(cluster: Cluster) -> bool:
+    return not cluster.jobs()
+
+
+def test_three_points_are_waited_for_and_nothing_is_left_to_do(farm: Lab, cluster: Cluster) -> None:
+    run = farm.run("seed=1,2,3", *SLURM, "slurm.wait=true")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "3 ended well, 0 failed" in run.stdout
+    assert "one process, started by the job; 1 CPUs per task, 1:00 hours" in run.stderr
+    assert list(farm.steps().values()) == [WHOLE] * 3
+    again = farm.run("seed=1,2,3", *SLURM)
+    assert again.returncode == 0
+    assert "this is 0 runs: 3 done" in again.stderr
+    assert not cluster.jobs()
+
+
+def test_c08_c11_twenty_points_are_submitted_as_one_array_and_the_command_returns(farm: Lab, cluster: Cluster) -> None:
+    """C11: all points are in the queue, a ledger is written; C08: folders depend on neither job nor time."""
+    farm = replace(farm, environ={**farm.environ, "PACE": "0.05"})
+    run = farm.run("seed=range(1,21)", *SLURM, "max_steps=2")
+    assert run.returncode == 0, run.stdout + run.stderr
+    found = points(farm)
+    assert {point["state"] for point in found} <= {"running", "queued", "done"}
+    assert len({str(point["job"]).split("_")[0] for point in found}) == 1, "an array"
+    assert [str(point["job"]).split("_")[1] for point in found] == [str(task) for task in range(20)]
+    again = farm.run("seed=range(1,21)", *SLURM, "max_steps=2")
+    assert again.returncode == 0
+    assert " start" not in again.stderr.splitlines()[-1], "none is submitted twice"
+    until(lambda: ended(cluster), 240)
+    assert states(farm) == ["done"] * 20
+    assert list(farm.steps().values()) == [[1, 2]] * 20
+
+
+def test_a_job_that_fails_is_named_and_tried_again(farm: Lab) -> None:
+    bad = farm.folder / "code" / "bad-1"
+    bad.touch()
+    run = farm.run("seed=1,2", *SLURM, "slurm.wait=true")
+    assert run.returncode == 3
+    assert "1 ended well, 1 failed" in run.stdout
+    assert "(exit code 3): train.py ended with exit code 3" in run.stdout
+    assert states(farm) == ["failed", "done"]
+    bad.unlink()
+    assert verb(farm, "retry", "failed").returncode == 0
+    until(lambda: states(farm) == ["done", "done"])
+    assert list(farm.steps().values()) == [WHOLE] * 2
+    assert "nothing to do" in verb(farm, "retry", "failed").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("slurm.cpus_per_task=100",), "sbatch refused: Batch job submission failed: Requested node configuration"),
+        (("slurm.partition=mian",), "slurm.partition=mian: there is none of that name; there are main, short"),
+        (("slurm.partition=short", "slurm.hours=2"), "beyond the limit of slurm.partition=short, 1 hours"),
+        (("slurm.options.time=5",), "slurm.options.time: this follows from other settings"),
+        (("ddp=auto",), "ddp.devices=auto says nothing to Slurm"),
+        (("slurm.hours=0.01",), "it would never train"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(
+    farm: Lab, cluster: Cluster, words: tuple[str, ...], said: str
+) -> None:
+    run = farm.run("seed=1,2", *SLURM, *words)
+    assert run.returncode == 78, run.stdout + run.stderr
+    assert said in run.stderr
+    assert not list((farm.folder / "outputs").rglob("ledger.jsonl"))
+    assert not cluster.jobs()
+
+
+def test_what_is_cancelled_has_saved_and_goes_on_when_it_is_tried_again(farm: Lab, cluster: Cluster) -> None:
+    assert farm.run("seed=1,2", *SLURM, "max_steps=60").returncode == 0
+    until(lambda: len(farm.steps()) == 2)
+    first, second = points(farm)
+    done = verb(farm, "cancel", str(first["signature"]))
+    assert done.returncode == 0, done.stderr
+    until(lambda: states(farm)[0] == "stopped")
+    assert states(farm)[1] == "running"
+    cluster("scancel", str(second["job"]))
+    until(lambda: ended(cluster))
+    assert states(farm) == ["stopped", "stopped"]
+    assert verb(farm, "retry", str(first["sweep"])).returncode == 0
+    until(lambda: states(farm) == ["done", "done"])
+    for trained in farm.steps().values():
+        assert sorted(set(trained)) == list(range(1, 61))
+        assert len(trained) <= 61, "a signal may fall between a step and its checkpoint"
+
+
+def test_c10_a_preempted_task_of_an_array_goes_on_by_itself(farm: Lab, cluster: Cluster) -> None:
+    """By Slurm, which requeues it; the other one is left alone. The warm-start is not started anew."""
+    weights = farm.folder / "weights.ckpt"
+    weights.touch()
+    assert farm.run("seed=3", *SLURM, "slurm.wait=true").returncode == 0
+    (found,) = (farm.folder / "code" / "logs").glob("melody/*/checkpoints/last.ckpt")
+    found.rename(weights)
+    words = ("init=warmstart", f"init.ckpt={weights}", "exp_id=warm", "max_steps=60")
+    run = farm.run("seed=1,2", *SLURM, *words)
+    assert run.returncode == 0, run.stderr
+    until(lambda: min(map(len, farm.steps().values()), default=0) > 5 and len(farm.steps()) == 3)
+    first, _ = (point for point in points(farm) if str(point["exp_id"]).startswith("warm"))
+    cluster("scontrol", "requeue", str(first["job"]))
+    until(lambda: ended(cluster), 180)
+    warm = {name: steps for name, steps in farm.steps().items() if name.startswith("warm")}
+    for name, trained in warm.items():
+        assert sorted(set(trained)) == list(range(1, 61)), name
+        assert len(trained) <= 61
+    records = sorted((farm.folder / "outputs" / "melody" / str(first["exp_id"])).glob("launches/*/record.json"))
+    assert [json.loads(file.read_text())["identity"]["actual"] for file in records] == ["warmstart", "resume"]
+
+
+def test_c12_a_job_that_got_no_further_is_not_requeued(farm: Lab, cluster: Cluster) -> None:
+    """The signal is sent by hand, as Slurm sends it before the time limit."""
+    farm = replace(farm, environ={**farm.environ, "PACE": "100"})
+    assert farm.run("seed=1", *SLURM).returncode == 0
+    until(lambda: bool(list(farm.folder.glob("outputs/melody/*/launches/*/record.json"))))
+    (point,) = points(farm)
+    cluster("scancel", "--signal=USR2", "--batch", str(point["job"]))
+    until(lambda: ended(cluster))
+    (point,) = points(farm)
+    assert (point["state"], point["said"]) == (
+        "failed",
+        "not requeued: it began at step 0, and is at step 0 when its time is up",
+    )
+
+
+def test_a_machine_that_goes_down_loses_what_it_had_not_saved_and_nothing_else(farm: Lab, cluster: Cluster) -> None:
+    assert farm.run("seed=1", *SLURM, "max_steps=150").returncode == 0
+    until(lambda: bool(farm.steps()))
+    cluster.stop_node()
+    try:
+        until(lambda: "down" in cluster("sinfo", "-h", "-o", "%T"), 90)
+        until(lambda: states(farm) != ["done"])
+    finally:
+        cluster.start_node()
+    until(lambda: ended(cluster), 240)
+    assert states(farm) == ["done"]
+    (trained,) = farm.steps().values()
+    assert sorted(set(trained)) == list(range(1, 151))
+    assert len(trained) <= 151
