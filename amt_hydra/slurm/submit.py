@@ -84,7 +84,11 @@ class Cluster:
         except Exception as error:  # submitit has several of its own; what sbatch said is in all of them
             if found:
                 cancel(self._environ, list(found.values()))
-            raise AmtError(f"sbatch refused: {_said(error)}", fix=["nothing was submitted"], code=REFUSED) from error
+            raise AmtError(
+                f"sbatch refused: {_said(error)}; nothing was submitted",
+                fix=["ask for less: ddp.*, slurm.hours, slurm.cpus_per_task, slurm.mem_gb; or name slurm.partition"],
+                code=REFUSED,
+            ) from error
         return found
 
     def wait(self, points: Sequence[Point], jobs: Mapping[str, str]) -> Iterator[Finished]:

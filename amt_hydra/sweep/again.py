@@ -44,7 +44,7 @@ def retry(outputs: Path, chosen: Sequence[str], environ: Mapping[str, str], *, j
     done = []
     for (asked, sweep), entries in groups.items():
         file = outputs / ledger.FOLDER / sweep / ledger.FILE
-        task = Sweep(environ, asked.cwd, asked.config_dir, False, json, launcher=asked.launcher, ledger=file)
+        task = Sweep(environ, asked.cwd, asked.config_dir, False, json, launcher=asked.launcher, ledger_file=file)
         done.append(task)
         _launch(task, [entry.words for entry in entries])
     return done

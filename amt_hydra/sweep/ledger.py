@@ -47,10 +47,10 @@ def write(
     """
     there = {} if file is None else {one["exp_id"]: one for line in _lines(file) if (one := _parsed(line))}
     file = file or path_of(points)
-    before = {one.exp_id: one.place for line in _lines(file) if (one := _read(file.parent.name, line))}
+    before = {entry.exp_id: entry.place for line in _lines(file) if (entry := _read(file.parent.name, line))}
     known = {**before, **(places or {})}
-    entries = {**there, **{point.exp_id: _entry(point, asked, known.get(point.exp_id)) for point in points}}
-    text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries.values())
+    written = {**there, **{point.exp_id: _entry(point, asked, known.get(point.exp_id)) for point in points}}
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in written.values())
     draft = None
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

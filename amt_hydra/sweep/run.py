@@ -31,7 +31,7 @@ class Sweep:
     json: bool = False
     launcher: str = "local"
     """The option of hydra/launcher."""
-    ledger: Path | None = None
+    ledger_file: Path | None = None
     """The one that has these points already, where it is not a sweep of its own."""
     needs_values: bool = False
     """Whether the sweeper decides by the scores what it asks for next."""
@@ -52,7 +52,7 @@ class Sweep:
         shared = slots()
         _refuse_never(points, shared.never)
         if not self.only_plan:
-            ledger.write(points, self._asked, file=self.ledger)
+            ledger.write(points, self._asked, file=self.ledger_file)
             self._follow(run_points(self._todo(points), shared, self.environ, self.cwd, self.config_dir), points, first)
         return self._returned(points)
 
@@ -69,13 +69,13 @@ class Sweep:
         _refuse_never(points, cluster.never)
         todo = self._todo(points)
         if todo and not self.only_plan:
-            file = self.ledger or ledger.path_of(points)
+            file = self.ledger_file or ledger.path_of(points)
             places = numbered(todo, file.parent.name)
             with ledger.kept(file):
-                ledger.write(points, self._asked, places, self.ledger)
+                ledger.write(points, self._asked, places, self.ledger_file)
                 jobs = cluster.submit(todo, places, file.parent / "jobs", self.cwd, self.config_dir)
             places = {exp_id: replace(place, job=jobs[exp_id]) for exp_id, place in places.items()}
-            ledger.write(points, self._asked, places, self.ledger)
+            ledger.write(points, self._asked, places, self.ledger_file)
             self.submitted |= jobs
             show_submitted(jobs, file)
             if self.needs_values or todo[0].wait:

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,9 +29,10 @@ class Desk:
 
     folder: Path
 
-    def __call__(self, *words: str, **variables: str) -> Run:
+    def __call__(self, *words: str, within: Sequence[str] = (), **variables: str) -> Run:
+        """`within` is a command that runs it."""
         done = subprocess.run(
-            [sys.executable, "-m", "amt_hydra", *words],
+            [*within, sys.executable, "-m", "amt_hydra", *words],
             cwd=self.folder,
             env=environment(self.folder, **variables),
             capture_output=True,
