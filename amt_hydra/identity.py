@@ -34,6 +34,12 @@ class Identity:
     """The experiment's folder is moved aside first."""
     said: tuple[str, ...] = ()
     """What the user is told aloud."""
+    continues: str = ""
+    """The beginning that a resume goes on with, e.g. "the warm-start of 2026-12-01T08:00:00Z"; "" where no record
+    tells."""
+
+    def __str__(self) -> str:
+        return f"{self.actual} (continues {self.continues})" if self.continues else self.actual
 
 
 def table(forced: bool, last: bool, init: bool) -> Actual:
@@ -64,7 +70,12 @@ def decide(ways: Ways) -> Identity:
     if refusal:
         return replace(identity, refusal=refusal)
     if mode == "resume" and state.last is not None:
-        return replace(identity, checkpoint=state.last.path, start_step=state.last.global_step or 0)
+        return replace(
+            identity,
+            checkpoint=state.last.path,
+            start_step=state.last.global_step or 0,
+            continues=state.begun,
+        )
     if mode == "warmstart" and state.init is not None:
         return replace(identity, checkpoint=state.init.path, inside=state.init_inside)
     return identity

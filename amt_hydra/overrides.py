@@ -76,6 +76,8 @@ def _prepare(word: str, groups: Sequence[str], sweep: bool) -> str:
     known: Mapping[str, Leaf] = leaves(Settings)
     if sweep and _HYDRAS_SWEEP.match(key):
         return word
+    if _HYDRAS_SWEEP.match(key):
+        raise AmtError(f"{key} is for sweeps, and this is a single run", fix=["a sweep is given with -m"], code=USAGE)
     if re.match(r"hydra(?:[./]|$)", key):
         raise AmtError(
             f"{key} has no effect here: Hydra's own folders and logs are switched off",

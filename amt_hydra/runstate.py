@@ -62,6 +62,8 @@ class RunState:
     """Whole checkpoints of the project, best first: filled where one has to be proposed."""
     earlier: Mapping[str, object] = field(default_factory=dict)
     """Settings of the experiment's last launch, by key, as its record has them: filled for a resume."""
+    begun: str = ""
+    """What a resume goes on with, and since when, as its record has it: "the warm-start of 2026-12-01T08:00:00Z"."""
 
     @property
     def newest(self) -> Xray | None:
@@ -117,6 +119,19 @@ def _earlier(settings: Settings) -> dict[str, object]:
     return {key: own if value is None else value for key, (value, own) in pairs.items()}
 
 
+def _begun(settings: Settings) -> str:
+    """The last launch that was no resume itself."""
+    names = {"scratch": "the run from scratch", "warmstart": "the warm-start"}
+    for file in sorted(records_of(settings).glob("[!.]*/record.json"), reverse=True):
+        try:
+            record = json.loads(file.read_text(encoding="utf-8"))
+            if record["identity"]["actual"] in names:
+                return f"{names[record['identity']['actual']]} of {record['started']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return ""
+
+
 def read_runstate(settings: Settings, where: Place, init_from: str) -> RunState:
     """Look at the experiment's checkpoints. `init_from` says who set init.ckpt, where it is set."""
     found = checkpoints(where.checkpoints)
@@ -134,6 +149,7 @@ def read_runstate(settings: Settings, where: Place, init_from: str) -> RunState:
         unused=_unused(settings, where.runs),
         nearby=nearby(where, settings.checkpoint.mode or "max") if missing else (),
         earlier=_earlier(settings) if settings.init.mode == "resume" else {},
+        begun=_begun(settings) if settings.init.mode == "resume" else "",
     )
 
 

@@ -54,7 +54,7 @@ def show_plan(pre: Preflight, out: Console) -> None:
     show_repository(pre, out)
     identity = subject.identity
     declared = "" if identity.declared == identity.actual else f" (declared: {identity.declared})"
-    line(out, "identity", f"{identity.actual}{declared}", "bold red" if identity.refusal else "bold green")
+    line(out, "identity", f"{identity}{declared}", "bold red" if identity.refusal else "bold green")
     if identity.checkpoint is not None:
         line(out, "starts from", f"{identity.checkpoint} at step {identity.start_step}")
     for text in (*identity.evidence, *identity.said):
@@ -80,7 +80,7 @@ def show_start(pre: Preflight, out: Console) -> None:
     subject, plan = pre.subject, pre.subject.plan
     show_repository(pre, out)
     start = f" from {subject.identity.checkpoint}" if subject.identity.checkpoint else ""
-    line(out, "identity", f"{subject.identity.actual}{start}", "bold green")
+    line(out, "identity", f"{subject.identity}{start}", "bold green")
     for text in subject.identity.said:
         line(out, "", text, "yellow")
     line(out, "experiment", str(plan.place.experiment))

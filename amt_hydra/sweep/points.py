@@ -132,6 +132,7 @@ def plan_point(
         if action == "continue":
             named = _resumed(named)
             pre = look(named, environ, _read_once)
+            why = f"{pre.subject.identity}, {why}"
     except AmtError as error:
         return replace(_refused(named.typed.words, error), asked=words, exp_id=named.settings.exp_id, signature=mark)
     if pre.stopped and action not in ("done", "running"):
