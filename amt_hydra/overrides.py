@@ -50,6 +50,16 @@ def prepare(words: Sequence[str], groups: Sequence[str], sweep: bool = False) ->
     return [_prepare(word, groups, sweep) for word in words]
 
 
+def _of_hydra(key: str) -> AmtError:
+    if _HYDRAS_SWEEP.match(key):
+        return AmtError(f"{key} is for sweeps, and this is a single run", fix=["a sweep is given with -m"], code=USAGE)
+    return AmtError(
+        f"{key} has no effect here: Hydra's own folders and logs are switched off",
+        fix=["records go to paths.outputs; config folders are named by --config-dir or AMT_CONF"],
+        code=USAGE,
+    )
+
+
 def quote(text: str) -> str:
     """A Hydra value that composes to exactly `text`."""
     from hydra.core.override_parser.types import Quote, QuotedString
@@ -76,14 +86,8 @@ def _prepare(word: str, groups: Sequence[str], sweep: bool) -> str:
     known: Mapping[str, Leaf] = leaves(Settings)
     if sweep and _HYDRAS_SWEEP.match(key):
         return word
-    if _HYDRAS_SWEEP.match(key):
-        raise AmtError(f"{key} is for sweeps, and this is a single run", fix=["a sweep is given with -m"], code=USAGE)
     if re.match(r"hydra(?:[./]|$)", key):
-        raise AmtError(
-            f"{key} has no effect here: Hydra's own folders and logs are switched off",
-            fix=["records go to paths.outputs; config folders are named by --config-dir or AMT_CONF"],
-            code=USAGE,
-        )
+        raise _of_hydra(key)
     if f"{key}.".startswith(OPEN_MAPS):
         return word if prefix == "~" else f"++{key}={_open_value(key, value or '', sweep)}"
     group = key.partition("@")[0]
