@@ -204,7 +204,13 @@ def test_a_verb_that_comes_too_late(compose_here: Compose) -> None:
     assert "did you mean the verb `plan`? It comes first" in refusal(compose_here, "seed=1", "plan").fix
 
 
-@pytest.mark.parametrize("word", ["hydra.run.dir=x", "hydra/launcher=submitit_local", "+hydra.verbose=true"])
+def test_a_launcher_is_for_sweeps(compose_here: Compose) -> None:
+    error = refusal(compose_here, "hydra/launcher=slurm")
+    assert error.message == "hydra/launcher is for sweeps, and this is a single run"
+    assert error.fix == ("a sweep is given with -m",)
+
+
+@pytest.mark.parametrize("word", ["hydra.run.dir=x", "hydra/job_logging=none", "+hydra.verbose=true"])
 def test_hydras_own_settings_have_no_effect_and_say_so(compose_here: Compose, word: str) -> None:
     assert "has no effect here" in refusal(compose_here, word).message
 
