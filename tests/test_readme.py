@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
@@ -14,6 +15,7 @@ from amt_hydra.conf_path import groups, shipped, shipped_groups
 from amt_hydra.line import parse, takes_paths
 from amt_hydra.overrides import prepare
 from amt_hydra.preflight import typed_settings
+from amt_hydra.sweep.standing import State
 from amt_hydra.sweep.words import typed
 from amt_hydra.verbs import VERBS
 
@@ -46,7 +48,9 @@ def expanded(words: Sequence[str]) -> list[tuple[str, ...]]:
 def test_every_command_parses_and_composes(command: str, tmp_path: Path) -> None:
     line = parse(shlex.split(command))
     assert line.verb in VERBS
-    if not takes_paths(line.verb):
+    if line.verb in ("cancel", "retry"):
+        assert set(line.words) <= set(get_args(State))
+    elif not takes_paths(line.verb):
         for words in expanded(line.words) if line.multirun else [line.words]:
             typed_settings(compose(words, [shipped()]), tmp_path)
 
