@@ -1,11 +1,11 @@
 """What the bridge reported from each rank, beside its plan in the record."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from amt_hydra.bridged import PLAN_FILE
+from amt_hydra.readback import json_lines
 
 
 def refusal(record: Path) -> str:
@@ -21,10 +21,4 @@ def ranks(record: Path) -> tuple[int, ...]:
 
 def _events(record: Path) -> Iterator[Mapping[str, Any]]:
     for file in sorted(record.glob(f"{Path(PLAN_FILE).stem}-rank*.jsonl")):
-        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue  # cut short by a kill
-            if isinstance(event, dict):
-                yield event
+        yield from json_lines(file)

@@ -1,7 +1,6 @@
 """What lies in an experiment's folder, and around it: read once, before anything is decided."""
 
 import glob
-import json
 import math
 import os
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from amt_hydra.checkpoint import Xray, best, checkpoints, newest, xray
 from amt_hydra.errors import USAGE, AmtError
+from amt_hydra.readback import launches
 from amt_hydra.settings import Settings
 
 BEST_OF = "best of "
@@ -110,11 +110,10 @@ def records_of(settings: Settings) -> Path:
 
 def _earlier(settings: Settings) -> dict[str, object]:
     """The values of the last launch that has a record; a resume of a run without one has nothing to go by."""
-    files = sorted(records_of(settings).glob("[!.]*/record.json"))
+    recorded = next(launches(records_of(settings)), {}).get("settings")
     try:
-        recorded = json.loads(files[-1].read_text(encoding="utf-8"))["settings"] if files else {}
-        pairs = {key: (entry["value"], entry["repository"]) for key, entry in recorded.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pairs = {key: (entry["value"], entry["repository"]) for key, entry in (recorded or {}).items()}
+    except (KeyError, TypeError, AttributeError):
         return {}  # a record that is damaged or of another version tells nothing
     return {key: own if value is None else value for key, (value, own) in pairs.items()}
 
@@ -122,13 +121,11 @@ def _earlier(settings: Settings) -> dict[str, object]:
 def _begun(settings: Settings) -> str:
     """The last launch that was no resume itself."""
     names = {"scratch": "the run from scratch", "warmstart": "the warm-start"}
-    for file in sorted(records_of(settings).glob("[!.]*/record.json"), reverse=True):
-        try:
-            record = json.loads(file.read_text(encoding="utf-8"))
-            if record["identity"]["actual"] in names:
-                return f"{names[record['identity']['actual']]} of {record['started']}"
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
+    for record in launches(records_of(settings)):
+        identity = record.get("identity")
+        actual = identity.get("actual") if isinstance(identity, dict) else None
+        if actual in names and "started" in record:
+            return f"{names[actual]} of {record['started']}"
     return ""
 
 

@@ -59,7 +59,7 @@ def _steps(step: int | None, goal: int | None) -> str:
 
 def _show_jobs(points: Sequence[Point], out: Console) -> None:
     """What the jobs ask for, who starts their processes, and what is to be known of them."""
-    todo = [point for point in points if point.action in ("start", "continue")]
+    todo = [point for point in points if point.trains]
     for asks in dict.fromkeys(point.asks for point in todo):
         line(out, "a job", str(asks))
     warnings = dict.fromkeys(f for point in todo for f in point.findings if f.id == "TimeLimitIsSeen")
@@ -68,11 +68,11 @@ def _show_jobs(points: Sequence[Point], out: Console) -> None:
 
 def _sum(points: Sequence[Point], to_submit: bool) -> str:
     counts = {action: sum(point.action == action for point in points) for action in _STYLES}
-    ranks = {point.ranks for point in points if point.action in ("start", "continue")}
+    ranks = {point.ranks for point in points if point.trains}
     told = ", ".join(f"{count} {action}" for action, count in counts.items() if count)
     runs = counts["start"] + counts["continue"]
     devices = f", of {', '.join(map(str, sorted(ranks)))} devices each" if ranks - {1} else ""
-    hours = sum(p.asks.gpu_hours for p in points if p.asks and p.action in ("start", "continue")) if to_submit else 0
+    hours = sum(p.asks.gpu_hours for p in points if p.asks and p.trains) if to_submit else 0
     budget = f", {hours:g} GPU-hours asked for" if hours else ""
     return f"this is {runs} run{'' if runs == 1 else 's'}{devices}{budget}: {told}"
 
@@ -111,7 +111,7 @@ def show_end(planned: Sequence[Point], finished: Sequence[Finished], submitted: 
         return
     well = sum(end.code == 0 for end in finished)
     bad = [end for end in finished if end.code != 0]
-    left = sum(point.action in ("start", "continue") for point in planned) - len(finished)
+    left = sum(point.trains for point in planned) - len(finished)
     skipped = len(planned) - left - len(finished)
     told = [f"{well} ended well", f"{len(bad)} failed", f"{skipped} were done or running", f"{left} not started"]
     line(out, "sweep", ", ".join(told), "bold red" if bad or left else "bold green")

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from amt_hydra.readback import json_lines
+
 FILE = "attempts.jsonl"
 MOST_IN_VAIN = 3
 """Starts in a row from the same step, after which a job that Slurm starts again is ended."""
@@ -28,17 +30,9 @@ def note(records: Path, **facts: Any) -> None:
             os.fsync(out.fileno())
 
 
-def read(records: Path) -> list[Mapping[str, Any]]:
+def read(records: Path) -> list[dict[str, Any]]:
     """All of a point, in their order; a line that is damaged is left out."""
-    try:
-        lines = file_of(records).read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        with contextlib.suppress(ValueError):
-            found.append(json.loads(line))
-    return [one for one in found if isinstance(one, dict)]
+    return json_lines(file_of(records))
 
 
 def in_vain(attempts: Sequence[Mapping[str, Any]], job: str, step: int) -> int:

@@ -4,7 +4,6 @@ A requeue starts this anew with the words that were submitted: what lies in the 
 goes on. So it makes no difference who requeued it: submitit at the time limit, Slurm at a preemption or a dead machine.
 """
 
-import json
 import os
 import signal
 import sys
@@ -14,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amt_hydra.checkpoint import checkpoints
+from amt_hydra.checkpoint import checkpoints, newest
 from amt_hydra.commands import key_of
 from amt_hydra.errors import REFUSED
+from amt_hydra.readback import launches
 from amt_hydra.record import now
 from amt_hydra.slurm import attempts
 from amt_hydra.sweep.local import Running, finished, start
@@ -44,7 +44,7 @@ class PointJob:
         point = self._planned(environ)
         if point.action == "done":
             return point.score
-        if point.action not in ("start", "continue") or point.paths is None:
+        if not point.trains or point.paths is None:
             _tell(point.paths, code=REFUSED, verdict=f"not started, {point.action}: {point.why}")
             raise SystemExit(REFUSED)
         begun = point.step or 0 if point.action == "continue" else 0
@@ -122,7 +122,8 @@ def _until_ended(running: Running, deadline: float | None = None) -> bool:
 
 
 def _step(paths: Paths) -> int:
-    return max((ray.global_step or 0 for ray in checkpoints(paths.checkpoints) if ray.whole), default=0)
+    last = newest(checkpoints(paths.checkpoints))
+    return (last.global_step or 0) if last else 0
 
 
 def _refuse_in_vain(paths: Paths, begun: int) -> None:
@@ -135,13 +136,8 @@ def _refuse_in_vain(paths: Paths, begun: int) -> None:
 
 def _has_begun(paths: Paths, job: str) -> bool:
     """Whether this job has launched the point before."""
-    for file in paths.records.glob("[!.]*/record.json"):
-        try:
-            if json.loads(file.read_text(encoding="utf-8"))["environment"].get("SLURM_JOB_ID") == job:
-                return True
-        except (OSError, ValueError, KeyError, AttributeError):
-            continue
-    return False
+    kept = (record.get("environment") for record in launches(paths.records))
+    return any(isinstance(one, dict) and one.get("SLURM_JOB_ID") == job for one in kept)
 
 
 def _tell(paths: Paths | None, **facts: Any) -> None:

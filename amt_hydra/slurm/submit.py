@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from amt_hydra.checkpoint import checkpoints
 from amt_hydra.commands import key_of, quote
 from amt_hydra.errors import REFUSED, AmtError, nearest
 from amt_hydra.slurm import attempts
@@ -15,7 +16,7 @@ from amt_hydra.slurm.place import Submitted
 from amt_hydra.slurm.queue import cancel, partitions, queue
 from amt_hydra.slurm.resources import Resources
 from amt_hydra.sweep.local import Finished
-from amt_hydra.sweep.points import Point
+from amt_hydra.sweep.points import Point, score
 
 if TYPE_CHECKING:
     from submitit import SlurmExecutor
@@ -164,8 +165,5 @@ def _finished(point: Point, job: str) -> Finished:
     told = [one for one in attempts.read(point.paths.records) if one.get("job") == job and "code" in one]
     if not told:
         return Finished(point, 1, f"Slurm job {job} ended without a word: cancelled, or never started", None)
-    from amt_hydra.checkpoint import checkpoints
-    from amt_hydra.sweep.points import score
-
     best = score(checkpoints(point.paths.checkpoints), point.mode)
     return Finished(point, int(told[-1]["code"]), str(told[-1]["verdict"]), best)

@@ -47,7 +47,6 @@ def _retry(line: Line, environ: Mapping[str, str], cwd: Path) -> int:
 
 def _points(line: Line, environ: Mapping[str, str], cwd: Path) -> tuple[list[str], Path]:
     """The words that choose points, and the folder of the ledgers."""
-
     own = tuple(word for word in line.words if word.startswith("paths.outputs="))
     asked = request(Typed(line.verb, own, line.config_dir), environ, cwd)
     return [word for word in line.words if word not in own], asked.settings.paths.outputs

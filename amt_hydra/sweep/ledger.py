@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from amt_hydra.errors import AmtError
+from amt_hydra.readback import json_lines
 from amt_hydra.slurm.place import Submitted
 from amt_hydra.sweep.points import Point
 
@@ -45,24 +46,16 @@ def write(
     A point that is not among `places` keeps the place in the queue that the ledger had for it. Raises AmtError where it
     cannot be written.
     """
-    there = {} if file is None else {one["exp_id"]: one for line in _lines(file) if (one := _parsed(line))}
-    file = file or path_of(points)
-    before = {entry.exp_id: entry.place for line in _lines(file) if (entry := _read(file.parent.name, line))}
+    file, old = file or path_of(points), [] if file is None else json_lines(file)
+    before = {entry.exp_id: entry.place for entry in _entries(file)}
     known = {**before, **(places or {})}
-    written = {**there, **{point.exp_id: _entry(point, asked, known.get(point.exp_id)) for point in points}}
+    written = {one["exp_id"]: one for one in old if "exp_id" in one}
+    written |= {point.exp_id: _entry(point, asked, known.get(point.exp_id)) for point in points}
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in written.values())
-    draft = None
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(prefix=".draft-", dir=file.parent)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        Path(draft).replace(file)
+        _replace(file, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        if draft is not None:
-            Path(draft).unlink(missing_ok=True)
         raise AmtError(
             f"the ledger of the sweep cannot be written to {file}: {error.strerror}",
             fix=["make room, or name another folder: paths.outputs=… or AMT_OUTPUTS"],
@@ -80,7 +73,21 @@ def kept(file: Path) -> Iterator[None]:
         if before is None:
             file.unlink(missing_ok=True)
         else:
-            file.write_bytes(before)
+            _replace(file, before)
+        raise
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Give the file its new content, whole or not at all."""
+    handle, draft = tempfile.mkstemp(prefix=".draft-", dir=file.parent)
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        Path(draft).replace(file)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
         raise
 
 
@@ -110,27 +117,15 @@ class Entry:
 def read(outputs: Path) -> list[Entry]:
     """Every point of every sweep, that which was asked for last at the end. A line that is damaged is left out."""
     files = sorted((outputs / FOLDER).glob(f"*/{FILE}"), key=lambda file: (file.stat().st_mtime_ns, file))
-    return [entry for file in files for line in _lines(file) if (entry := _read(file.parent.name, line))]
+    return [entry for file in files for entry in _entries(file)]
 
 
-def _lines(file: Path) -> list[str]:
+def _entries(file: Path) -> list[Entry]:
+    return [entry for found in json_lines(file) if (entry := _read(file.parent.name, found))]
+
+
+def _read(sweep: str, found: Mapping[str, Any]) -> Entry | None:
     try:
-        return file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return []
-
-
-def _parsed(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and "exp_id" in found else None
-
-
-def _read(sweep: str, line: str) -> Entry | None:
-    try:
-        found = json.loads(line)
         slurm = found["slurm"]
         return Entry(
             sweep=sweep,
@@ -146,7 +141,7 @@ def _read(sweep: str, line: str) -> Entry | None:
             checkpoints=Path(found["checkpoints"]),
             lock=Path(found["lock"]),
         )
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return None
 
 

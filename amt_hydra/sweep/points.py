@@ -1,6 +1,5 @@
 """The points of a sweep, each planned and checked: what would be started, continued, skipped or refused."""
 
-import json
 import os
 import sys
 from collections import defaultdict
@@ -18,6 +17,7 @@ from amt_hydra.commands import Typed, key_of
 from amt_hydra.errors import AmtError
 from amt_hydra.origins import Origin
 from amt_hydra.preflight import Preflight, Request, look, request
+from amt_hydra.readback import launches
 from amt_hydra.repository import Repository, read
 from amt_hydra.runstate import records_of
 from amt_hydra.settings import Settings
@@ -82,6 +82,11 @@ class Point:
     findings: tuple[Finding, ...]
     max_points: int
     fail_fast: bool
+
+    @property
+    def trains(self) -> bool:
+        """Whether there is something to train, and nobody does."""
+        return self.action in ("start", "continue")
 
     def command(self, config_dir: str | None) -> Typed:
         """The run of this point alone."""
@@ -216,13 +221,7 @@ def _stands(pre: Preflight, mark: str) -> tuple[Action, str]:
 
 def _is_ours(pre: Preflight, mark: str) -> bool:
     """Whether a launch with this signature has a record: only then is what lies there the same training."""
-    for file in records_of(pre.subject.settings).glob("[!.]*/record.json"):
-        try:
-            if json.loads(file.read_text(encoding="utf-8")).get("signature") == mark:
-                return True
-        except (OSError, ValueError, AttributeError):
-            continue
-    return False
+    return any(record.get("signature") == mark for record in launches(records_of(pre.subject.settings)))
 
 
 def _named(asked: Request, exp_id: str) -> Request:

@@ -99,7 +99,7 @@ class Sweep:
     def _todo(self, points: Sequence[Point]) -> list[Point]:
         """What has something to train, unless an earlier batch has ended the sweep."""
         ended = any(one.ends_the_sweep for one in self.finished)
-        return [point for point in points if point.action in ("start", "continue") and not ended]
+        return [point for point in points if point.trains and not ended]
 
     def _follow(self, events: Iterable[Point | Finished | str], points: Sequence[Point], first: int) -> None:
         """Show what becomes of the points, until nothing more does."""
@@ -173,7 +173,7 @@ def _refuse(points: Sequence[Point]) -> None:
     if refused:
         raise AmtError(f"{len(refused)} of {len(points)} points are refused: none was started", code=REFUSED)
     most = min(point.max_points for point in points)
-    new = [point for point in points if point.action in ("start", "continue")]
+    new = [point for point in points if point.trains]
     if len(new) > most:
         raise AmtError(
             f"this would start {len(new)} runs, and sweep.max_points is {most}",

@@ -1,16 +1,16 @@
 """How a point of a sweep stands now: looked at, and never remembered."""
 
-import json
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from amt_hydra.checkpoint import checkpoints
+from amt_hydra.checkpoint import checkpoints, newest
 from amt_hydra.errors import INTERRUPTED
 from amt_hydra.launch.lock import inspect
 from amt_hydra.launch.lock_content import Holder
+from amt_hydra.readback import launches
 from amt_hydra.slurm import attempts
 from amt_hydra.slurm.queue import Queued, queue
 from amt_hydra.sweep.ledger import Entry, read
@@ -63,7 +63,7 @@ def without_queued(points: Sequence[Point], environ: Mapping[str, str]) -> list[
     for entry in entries:
         job = entry.place.found(there) if entry.place and there else None
         number = wanted[entry.exp_id, entry.lock]
-        if job is not None and found[number].action in ("start", "continue"):
+        if job is not None and found[number].trains:
             found[number] = replace(found[number], action="queued", why=str(job))
     return found
 
@@ -73,8 +73,8 @@ def _standing(entry: Entry, there: Mapping[str, Queued] | None) -> Standing:
     holder = inspect(entry.lock)
     job = entry.place.found(there) if entry.place and there else None
     rays = checkpoints(entry.checkpoints)
-    steps = [ray.global_step for ray in rays if ray.whole and ray.global_step is not None]
-    step, told = max(steps, default=None), _last_word(entry)
+    last, told = newest(rays), _last_word(entry)
+    step = last.global_step if last else None
     state: State
     if holder is not None or (job is not None and job.state != "PENDING"):
         state = "running"
@@ -114,8 +114,7 @@ def _ended(entry: Entry, step: int | None, told: Mapping[str, Any] | None) -> St
 
 def _last_word(entry: Entry) -> Mapping[str, Any] | None:
     """How the last launch ended, by its record or by its job; {} where it left no word. None without a launch."""
-    files = sorted(entry.records.glob("[!.]*/record.json"))
-    record = _record(files[-1]) if files else None
+    record = next(launches(entry.records), None)
     jobs = [one for one in attempts.read(entry.records) if "verdict" in one]
     if jobs and (record is None or str(jobs[-1].get("at", "")) >= str(record.get("started", ""))):
         return jobs[-1]
@@ -123,11 +122,3 @@ def _last_word(entry: Entry) -> Mapping[str, Any] | None:
         return None
     outcome = record.get("outcome", {})
     return outcome if isinstance(outcome, dict) else {}
-
-
-def _record(file: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
