@@ -54,15 +54,7 @@ def made(session: Session, package: Any) -> Any:
 
         def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
             self.stop.look()
-            theirs = [c for c in trainer.callbacks if isinstance(c, own)]  # configure_callbacks() has added its own
-            folders = [os.path.realpath(str(c.dirpath)) for c in theirs if c.dirpath]
-            if folders and os.path.realpath(session.checkpoints) not in folders:
-                session.refuse(
-                    "checkpoints would go to %s, and the plan looks for them in %s: name the place with repo.runs or "
-                    "repo.checkpoints" % (folders[0], session.checkpoints)
-                )
-            for callback in theirs:
-                callback.save_last = False  # frozen on a plateau, a link, or last-v1: whatever it is in this version
+            _take_over(session, _of(trainer, own))
             session.done("last", "last.ckpt in %s is kept current" % session.checkpoints)
 
         def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -100,18 +92,39 @@ def made(session: Session, package: Any) -> Any:
             _ = trainer.callback_metrics  # reduced here: rank 0's progress bar has met that collective already
             if not trainer.strategy.reduce_boolean_decision(state != self.saved, all=False):  # one answer on all ranks
                 return
-            part = last + ".part"
-            trainer.save_checkpoint(part)  # on every rank: Lightning decides who writes
-            if os.path.isdir(part):  # looked at by all ranks, so that none waits for one that has refused
-                session.refuse("%s is a folder: this strategy writes sharded checkpoints" % part)
-            if trainer.is_global_zero:
-                os.replace(part, last)
+            _write(session, trainer, last)
             self.saved = state
 
     return Last()
 
 
+def _of(trainer: Any, own: Any) -> Any:
+    """Return its ModelCheckpoints: those of configure_callbacks() are among them once it fits."""
+    return [c for c in trainer.callbacks if isinstance(c, own)]
+
+
+def _take_over(session: Session, theirs: Any) -> None:
+    """Have the ModelCheckpoints leave last.ckpt alone; refuse where they save elsewhere than planned."""
+    folders = [os.path.realpath(str(c.dirpath)) for c in theirs if c.dirpath]
+    if folders and os.path.realpath(session.checkpoints) not in folders:
+        session.refuse(
+            "checkpoints would go to %s, and the plan looks for them in %s: name the place with repo.runs or "
+            "repo.checkpoints" % (folders[0], session.checkpoints)
+        )
+    for callback in theirs:
+        callback.save_last = False  # frozen on a plateau, a link, or last-v1: whatever it is in this version
+
+
+def _write(session: Session, trainer: Any, last: Any) -> None:
+    """Write it aside and move it into place; called on every rank, Lightning decides who writes."""
+    part = last + ".part"
+    trainer.save_checkpoint(part)
+    if os.path.isdir(part):  # looked at by all ranks, so that none waits for one that has refused
+        session.refuse("%s is a folder: this strategy writes sharded checkpoints" % part)
+    if trainer.is_global_zero:
+        os.replace(part, last)
+
+
 def _state(trainer: Any, own: Any) -> Any:
     """Return what last.ckpt has to be current with: the step, and the best ones so far."""
-    theirs = [c for c in trainer.callbacks if isinstance(c, own)]
-    return trainer.global_step, [(c.best_model_path, sorted(c.best_k_models)) for c in theirs]
+    return trainer.global_step, [(c.best_model_path, sorted(c.best_k_models)) for c in _of(trainer, own)]
