@@ -21,7 +21,7 @@ presets = data_preset_single_cfg | data_preset_multi_cfg
 # What Lightning says at each start and nobody can act on.
 NOISE = (
     r".*(does not have many workers|dataloader is not resumable|isinstance\(treespec|exists and is not empty"
-    r"|ended before the epoch ended|pkg_resources is deprecated)"
+    r"|ended before the epoch ended|pkg_resources is deprecated|`srun` command is available)"
 )
 
 
