@@ -1,5 +1,6 @@
 """Training identity: the decision table, every corner of it, and each way out followed to where it leads."""
 
+import json
 import shlex
 import subprocess
 from pathlib import Path
@@ -54,6 +55,27 @@ def test_a_last_ckpt_and_nothing_given_is_a_resume_from_its_step(stand: Stand) -
     assert pre.subject.identity.checkpoint == last
     assert pre.subject.identity.start_step == 1000
     assert "--init-ckpt" not in pre.subject.plan.argv
+
+
+@pytest.mark.parametrize(
+    ("actual", "said"),
+    [
+        (("scratch",), "resume (continues the run from scratch of 2026-01-01)"),
+        (("warmstart", "resume"), "resume (continues the warm-start of 2026-01-01)"),
+        (("scratch", "warmstart", "resume", "resume"), "resume (continues the warm-start of 2026-01-02)"),
+        (("resume",), "resume"),
+        ((), "resume"),
+    ],
+)
+def test_a_resume_says_which_run_it_continues(stand: Stand, actual: tuple[str, ...], said: str) -> None:
+    """A warm-start that was requeued is none any more, and yet no run that began by itself."""
+    stand.last(step=1000)
+    for day, one in enumerate(actual, 1):
+        folder = stand.folder / "outputs" / "melody" / "base" / "launches" / f"2026010{day}T000000Z"
+        folder.mkdir(parents=True)
+        record = {"started": f"2026-01-0{day}", "identity": {"actual": one}, "settings": {}}
+        (folder / "record.json").write_text(json.dumps(record))
+    assert str(stand.pre("init=resume", "max_steps=2000").subject.identity) == said
 
 
 def test_a_checkpoint_given_and_no_last_ckpt_is_a_warm_start_at_step_0(stand: Stand) -> None:

@@ -10,6 +10,18 @@ from dataclasses import dataclass
 _ANSWER_S = 20.0
 """Seconds that a Slurm command may take: a busy controller is slow, and no answer means that nothing is known."""
 _FORMAT = "%i|%T|%j|%r|%N"
+_ENDS = {
+    "OUT_OF_MEMORY": "out of memory",
+    "TIMEOUT": "its time limit",
+    "NODE_FAIL": "its machine failed",
+    "BOOT_FAIL": "its machine did not start",
+    "CANCELLED": "cancelled",
+    "PREEMPTED": "preempted, and not requeued",
+    "DEADLINE": "its deadline",
+    "FAILED": "failed",
+    "COMPLETED": "completed",
+}
+"""Slurm's words for the ends of jobs (man sacct, JOB STATE CODES), and ours."""
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<hours>\d+):(?P<minutes>\d+):(?P<seconds>\d+)")
 
 
@@ -60,6 +72,31 @@ def queue(environ: Mapping[str, str]) -> dict[str, Queued] | None:
     return {row[0]: Queued(*row) for row in rows}
 
 
+def ends(environ: Mapping[str, str], jobs: Sequence[str]) -> dict[str, str]:
+    """How jobs ended, by their ids: by Slurm's accounting, else by what its controller still remembers of them."""
+    found = _accounted(environ, jobs) or _remembered(environ)
+    words = {job: state.split()[0].rstrip("+") for job, state in found.items() if job in jobs and state.strip()}
+    return {job: _ENDS[word] for job, word in words.items() if word in _ENDS}
+
+
+def _accounted(environ: Mapping[str, str], jobs: Sequence[str]) -> dict[str, str]:
+    answer = ask(environ, "sacct", "-X", "-n", "-P", "-j", ",".join(jobs), "-o", "JobID,State")
+    lines = answer.stdout.splitlines() if answer is not None and answer.returncode == 0 else ()
+    return {job: state for job, _, state in (line.partition("|") for line in lines)}
+
+
+def _remembered(environ: Mapping[str, str]) -> dict[str, str]:
+    """For some minutes only (MinJobAge)."""
+    answer = ask(environ, "scontrol", "-o", "show", "job")
+    found = {}
+    for line in answer.stdout.splitlines() if answer is not None and answer.returncode == 0 else ():
+        fields = _fields(line)
+        task = fields.get("ArrayTaskId")
+        job = f"{fields.get('ArrayJobId')}_{task}" if task else fields.get("JobId", "")
+        found[job] = fields.get("JobState", "")
+    return found
+
+
 def cancel(environ: Mapping[str, str], jobs: Sequence[str]) -> str:
     """Cancel jobs; returns what is wrong, or ""."""
     answer = ask(environ, "scancel", *jobs)
@@ -75,7 +112,7 @@ def partitions(environ: Mapping[str, str]) -> dict[str, int | None] | None:
         return None
     found: dict[str, int | None] = {}
     for line in answer.stdout.splitlines():
-        fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        fields = _fields(line)
         if "PartitionName" in fields:
             found[fields["PartitionName"]] = _minutes(fields.get("MaxTime", ""))
             if fields.get("Default") == "YES":
@@ -91,6 +128,11 @@ def cluster(environ: Mapping[str, str]) -> str | None:
         if name.strip() == "ClusterName":
             return value.strip()
     return None
+
+
+def _fields(line: str) -> dict[str, str]:
+    """A line of scontrol -o."""
+    return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
 def _minutes(text: str) -> int | None:

@@ -13,7 +13,7 @@ from amt_hydra.errors import REFUSED, AmtError, nearest
 from amt_hydra.slurm import attempts
 from amt_hydra.slurm.job import PointJob
 from amt_hydra.slurm.place import Submitted
-from amt_hydra.slurm.queue import cancel, partitions, queue
+from amt_hydra.slurm.queue import cancel, ends, partitions, queue
 from amt_hydra.slurm.resources import Resources
 from amt_hydra.sweep.local import Finished
 from amt_hydra.sweep.points import Point, score
@@ -102,7 +102,7 @@ class Cluster:
                 missed[exp_id] += there is not None and jobs[exp_id] not in there
                 if missed[exp_id] > 1:  # a requeue may be between two states
                     del left[exp_id]
-                    yield _finished(point, jobs[exp_id])
+                    yield _finished(point, jobs[exp_id], self._environ)
             time.sleep(_LOOK_EVERY_S)
 
 
@@ -160,10 +160,11 @@ def _said(error: Exception) -> str:
     return "; ".join(dict.fromkeys(line.strip() for line in lines if line.strip())) or str(error)
 
 
-def _finished(point: Point, job: str) -> Finished:
+def _finished(point: Point, job: str, environ: Mapping[str, str]) -> Finished:
     assert point.paths is not None  # it was submitted
     told = [one for one in attempts.read(point.paths.records) if one.get("job") == job and "code" in one]
     if not told:
-        return Finished(point, 1, f"Slurm job {job} ended without a word: cancelled, or never started", None)
+        how = ends(environ, [job]).get(job, "ended without a word: cancelled, or never started")
+        return Finished(point, 1, f"Slurm job {job}: {how}", None)
     best = score(checkpoints(point.paths.checkpoints), point.mode)
     return Finished(point, int(told[-1]["code"]), str(told[-1]["verdict"]), best)

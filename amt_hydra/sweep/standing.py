@@ -12,7 +12,7 @@ from amt_hydra.launch.lock import inspect
 from amt_hydra.launch.lock_content import Holder
 from amt_hydra.readback import launches
 from amt_hydra.slurm import attempts
-from amt_hydra.slurm.queue import Queued, queue
+from amt_hydra.slurm.queue import Queued, ends, queue
 from amt_hydra.sweep.ledger import Entry, read
 from amt_hydra.sweep.points import Point, score
 
@@ -47,10 +47,17 @@ class Standing:
 
 
 def standings(entries: Sequence[Entry], environ: Mapping[str, str]) -> list[Standing]:
-    """Look at every point; Slurm is asked once, and only where one was submitted."""
+    """Look at every point; Slurm is asked only where one was submitted, of ended jobs only where they left no word."""
     submitted = any(entry.place is not None for entry in entries)
     there = queue(environ) if submitted else None
-    return [_standing(entry, there) for entry in entries]
+    found = [_standing(entry, there) for entry in entries]
+    silent = [
+        now.job
+        for entry, now in zip(entries, found, strict=True)
+        if there is not None and now.job and not now.in_queue and not now.holder and not _told_by(now.job, entry)
+    ]
+    said = ends(environ, silent) if silent else {}
+    return [_ended_by_slurm(now, said[now.job]) if now.job in said else now for now in found]
 
 
 def without_queued(points: Sequence[Point], environ: Mapping[str, str]) -> list[Point]:
@@ -110,6 +117,19 @@ def _ended(entry: Entry, step: int | None, told: Mapping[str, Any] | None) -> St
     if code not in (0, None, *_ASKED_TO_END):
         return "failed"
     return "waiting" if step is None and told is None else "stopped"
+
+
+def _told_by(job: str, entry: Entry) -> bool:
+    """Whether the job itself wrote how it ended."""
+    return any(one.get("job") == job and "code" in one for one in attempts.read(entry.records))
+
+
+def _ended_by_slurm(now: Standing, how: str) -> Standing:
+    """A point whose job left no word, by Slurm's."""
+    if now.state == "done":
+        return now
+    failed = how in ("out of memory", "failed")
+    return replace(now, state="failed" if failed else now.state, said=f"Slurm job {now.job}: {how}")
 
 
 def _last_word(entry: Entry) -> Mapping[str, Any] | None:

@@ -2,10 +2,13 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 from counting import Lab, states, until
 from filelock import FileLock
@@ -68,6 +71,56 @@ def test_a_sweep_whose_launcher_is_killed_loses_nothing_and_trains_nothing_twice
     for trained in steps.values():
         assert sorted(set(trained)) == WHOLE
         assert len(trained) <= len(WHOLE) + 1, "a kill may fall between a step and its checkpoint"
+
+
+def test_twelve_points_whose_launcher_and_one_job_are_killed_at_random_are_finished_by_the_same_command(
+    lab: Lab,
+) -> None:
+    """And what `status` says is true whenever it is asked."""
+    seed = random.SystemRandom().randrange(10**6)
+    moments = random.Random(seed)
+    words = ("seed=range(1,13)", "hydra/launcher=gpu_pool", "hydra.launcher.gpus=[0,1,2]")
+    launcher = lab.start(*words)
+    until(lambda: bool(lab.steps()))
+    time.sleep(moments.uniform(0, 3))
+    until(lambda: bool(trainers(lab)))
+    trainers(lab)[0].kill()
+    time.sleep(moments.uniform(0, 8))
+    tell_the_truth(lab)
+    launcher.kill()
+    launcher.communicate()
+    until(lambda: not lab.processes())
+    before = tell_the_truth(lab)
+    assert "running" not in before, seed
+    run = lab.run(*words)
+    assert run.returncode == 0, f"{seed}: {run.stderr}"
+    assert tell_the_truth(lab) == ["done"] * 12, seed
+    assert len(lab.steps()) == 12, seed
+    for trained in lab.steps().values():
+        assert sorted(set(trained)) == WHOLE, seed
+        assert len(trained) <= len(WHOLE) + 1, f"{seed}: a kill may fall between a step and its checkpoint"
+    assert sum(len(trained) > len(WHOLE) for trained in lab.steps().values()) <= 4, seed
+
+
+def trainers(lab: Lab) -> list[psutil.Process]:
+    return [one for one in lab.processes() if "train.py" in " ".join(one.info["cmdline"][:2])]
+
+
+def tell_the_truth(lab: Lab) -> list[str]:
+    """What `status` says, after it was held against what has been trained before and after it was asked."""
+    before = lab.steps()
+    told = lab.done([sys.executable, "-m", "amt_hydra", "status", "--json"])
+    after = lab.steps()
+    found = json.loads(told.stdout)
+    for point in found:
+        step, name = point["step"] or 0, point["exp_id"]
+        assert max(before.get(name, [0])) - 1 <= step <= max(after.get(name, [0]))
+        assert (point["state"] == "done") == (step == 6)
+        if point["state"] == "waiting":
+            assert name not in before
+        if point["state"] == "running":
+            assert point["holder"]["host"]
+    return [point["state"] for point in found]
 
 
 def test_ctrl_c_ends_the_point_and_the_sweep(lab: Lab) -> None:

@@ -1,6 +1,8 @@
 """Sweeps on a real Slurm: submitted, failed, cancelled, preempted, tried again."""
 
+import contextlib
 import json
+import random
 import subprocess
 import sys
 from dataclasses import replace
@@ -37,21 +39,32 @@ def test_three_points_are_waited_for_and_nothing_is_left_to_do(farm: Lab, cluste
     assert not cluster.jobs()
 
 
-def test_c08_c11_twenty_points_are_submitted_as_one_array_and_the_command_returns(farm: Lab, cluster: Cluster) -> None:
-    """C11: all points are in the queue, a ledger is written; C08: folders depend on neither job nor time."""
+def test_c08_c11_twenty_points_are_one_array_even_where_their_launcher_was_killed(farm: Lab, cluster: Cluster) -> None:
+    """C11: all points are in the queue, a ledger is written; C08: folders depend on neither job nor time.
+
+    The launcher is killed at a random moment, before sbatch, after it or after all; the same command makes up for it.
+    """
     farm = replace(farm, environ={**farm.environ, "PACE": "0.05"})
-    run = farm.run("seed=range(1,21)", *SLURM, "max_steps=2")
-    assert run.returncode == 0, run.stdout + run.stderr
+    words = ("seed=range(1,21)", *SLURM, "max_steps=2")
+    moment = random.SystemRandom().uniform(3, 9)
+    launcher = farm.start(*words)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        launcher.wait(moment)
+    launcher.kill()
+    launcher.communicate()
+    until(lambda: not [one for one in farm.processes() if "sbatch" in one.name()])
+    run = farm.run(*words)
+    assert run.returncode == 0, f"killed after {moment:.2f} s: {run.stderr}"
     found = points(farm)
-    assert {point["state"] for point in found} <= {"running", "queued", "done"}
-    assert len({str(point["job"]).split("_")[0] for point in found}) == 1, "an array"
+    assert {point["state"] for point in found} <= {"running", "queued", "done"}, moment
+    assert len({str(point["job"]).split("_")[0] for point in found}) == 1, f"an array, {moment}"
     assert [str(point["job"]).split("_")[1] for point in found] == [str(task) for task in range(20)]
-    again = farm.run("seed=range(1,21)", *SLURM, "max_steps=2")
+    again = farm.run(*words)
     assert again.returncode == 0
     assert " start" not in again.stderr.splitlines()[-1], "none is submitted twice"
     until(lambda: ended(cluster), 240)
-    assert states(farm) == ["done"] * 20
-    assert list(farm.steps().values()) == [[1, 2]] * 20
+    assert states(farm) == ["done"] * 20, moment
+    assert list(farm.steps().values()) == [[1, 2]] * 20, moment
 
 
 def test_a_job_that_fails_is_named_and_tried_again(farm: Lab) -> None:

@@ -1,0 +1,131 @@
+"""What is pure about Slurm: what a job asks for, which job a point has, and what its jobs told."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stand import Stand
+
+from amt_hydra.slurm import attempts
+from amt_hydra.slurm.allocation import Allocation
+from amt_hydra.slurm.place import Submitted
+from amt_hydra.slurm.queue import Queued
+from amt_hydra.slurm.resources import Resources
+from amt_hydra.sweep.points import plan_point
+
+pytest_plugins = ["desks"]
+
+
+def asked(stand: Stand, *words: str) -> Resources:
+    own = (f"repo.path={stand.repository}", "batch.sub=1", "batch.local=1", *words)
+    asks = plan_point(own, dict(os.environ), stand.folder, None, to_submit=True).asks
+    assert asks is not None
+    return asks
+
+
+# Resources
+
+
+@pytest.mark.parametrize(
+    ("group", "nodes", "tasks", "gpus"),
+    [("cpu1", 1, 1, 0), ("cpu2", 1, 2, 0), ("gpu1", 1, 1, 1), ("gpus4", 1, 4, 4), ("nodes2x8", 2, 8, 8)],
+)
+def test_a_task_for_each_rank_and_a_gpu_for_each_task(
+    stand: Stand, group: str, nodes: int, tasks: int, gpus: int
+) -> None:
+    found = asked(stand, f"ddp={group}")
+    assert (found.nodes, found.tasks_per_node, found.gpus_per_node) == (nodes, tasks, gpus)
+
+
+@pytest.mark.parametrize(("workers", "cpus"), [("7", 8), ("0", 1), ("auto", 5)])
+def test_a_cpu_for_the_rank_and_for_each_of_its_loader_processes(stand: Stand, workers: str, cpus: int) -> None:
+    assert asked(stand, "ddp=gpus2", f"data.num_workers={workers}").cpus_per_task == cpus
+    assert asked(stand, "ddp=gpus2", f"data.num_workers={workers}", "slurm.cpus_per_task=3").cpus_per_task == 3
+
+
+def test_the_gpu_hours_of_a_job_are_those_of_all_its_gpus(stand: Stand) -> None:
+    assert asked(stand, "ddp=nodes2x4", "slurm.hours=1.5").gpu_hours == 12
+    assert asked(stand, "ddp=cpu2", "slurm.hours=1.5").gpu_hours == 0
+
+
+def test_a_time_limit_is_whole_minutes_and_never_less_than_asked_for(stand: Stand) -> None:
+    assert asked(stand, "ddp=cpu1", "slurm.hours=0.51").minutes == 31
+
+
+def test_who_starts_the_processes_is_one_party(stand: Stand) -> None:
+    assert asked(stand, "ddp=gpu1").owner == "one process, started by the job"
+    assert asked(stand, "ddp=nodes2x4").owner == (
+        "srun starts 8 ranks (2 nodes x 4 tasks per node = 2 nodes x 4 devices)"
+    )
+
+
+# Submitted
+
+JOB = Queued("12_3", "RUNNING", "amt-a", "None", "n1")
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        (Submitted("amt-a", 3, "12_3"), True),
+        (Submitted("amt-a", 3, None), True),
+        (Submitted("amt-a", 13, None), False),
+        (Submitted("amt-b", 3, None), False),
+        (Submitted("amt-a", None, None), True),
+        (Submitted("amt-a", 3, "11_3"), False),
+    ],
+    ids=["by its id", "by its name", "another task", "another submission", "no array", "another id"],
+)
+def test_a_point_finds_its_job(place: Submitted, found: bool) -> None:
+    assert place.found({"9": replace(JOB, id="9", name="else"), "12_3": JOB}) == (JOB if found else None)
+
+
+# attempts
+
+
+def test_starts_in_a_row_from_the_same_step_are_counted_for_one_job_alone(tmp_path: Path) -> None:
+    records = tmp_path / "base" / "launches"
+    for job, step in (("1", 0), ("2", 40), ("2", 40), ("1", 40), ("2", 40)):
+        attempts.note(records, job=job, **{"from": step})
+        attempts.note(records, job=job, code=1, verdict="died")
+    told = attempts.read(records)
+    assert [attempts.in_vain(told, "2", step) for step in (40, 50)] == [3, 0]
+    assert [attempts.in_vain(told, "1", step) for step in (40, 0)] == [1, 0]
+
+
+def test_what_cannot_be_noted_ends_no_training(tmp_path: Path) -> None:
+    (tmp_path / "base").write_text("a file where the folder would be")
+    attempts.note(tmp_path / "base" / "launches", job="1")
+    assert attempts.read(tmp_path / "base" / "launches") == []
+
+
+# Allocation
+
+
+@pytest.mark.parametrize(
+    ("environ", "found"),
+    [
+        ({}, None),
+        ({"SLURM_JOB_ID": "7"}, Allocation("7", 1, None)),
+        ({"SLURM_JOB_ID": "7", "SLURM_NNODES": "2", "SLURM_NTASKS": "8"}, Allocation("7", 2, 8)),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_NTASKS_PER_NODE": "4"}, Allocation("7", 2, 8)),
+        ({"SLURM_JOB_ID": "7", "SLURM_NTASKS_PER_NODE": "4(x2)"}, Allocation("7", 1, None)),
+    ],
+)
+def test_the_job_that_a_process_is_in(environ: dict[str, str], found: Allocation | None) -> None:
+    assert Allocation.of_environment(environ) == found
+
+
+# Slurm's words, from scripts that print what real ones printed: no accounting runs here.
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A PATH on which Slurm's commands print the files of their names."""
+    for name in ("sacct", "scontrol", "squeue"):
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\n[ -e "{program}.out" ] && exec /bin/cat "{program}.out"\nexit 1\n')
+        program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    return {"PATH": str(tmp_path)}
