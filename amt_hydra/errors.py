@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Sequence
+from pathlib import Path
 
 # The codes follow sysexits(3); anything else is train.py's own (128 + n for a signal).
 USAGE = 64
@@ -55,3 +56,14 @@ def nearest(name: str, known: Sequence[str], cutoff: float = 0.6) -> str | None:
     spelt = {entry.lower(): entry for entry in reversed(known)}  # of two that differ in case alone, the first
     found = get_close_matches(name.lower(), spelt, n=1, cutoff=cutoff)
     return spelt[found[0]] if found else None
+
+
+def unwritable(what: str, where: Path, error: OSError | ValueError) -> AmtError:
+    """`what` of ours cannot be written to `where`, a file or folder below paths.outputs."""
+    number = error.errno if isinstance(error, OSError) else None
+    reason = error.strerror if isinstance(error, OSError) else error
+    way = "make room" if number in (errno.ENOSPC, errno.EDQUOT) else "make it writable"
+    return AmtError(
+        f"{what} cannot be written to {where}: {reason}",
+        fix=[f"{way}, or name another folder: paths.outputs=… or AMT_OUTPUTS"],
+    )

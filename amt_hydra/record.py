@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from amt_hydra.errors import AmtError
+from amt_hydra.errors import unwritable
 from amt_hydra.overrides import looks_secret
 
 FILE = "record.json"
@@ -45,7 +45,7 @@ def create(records: Path, content: Mapping[str, Any], files: Mapping[str, str], 
             if draft is not None:
                 shutil.rmtree(draft, ignore_errors=True)
             if isinstance(error, OSError):
-                raise _unwritable(records, error) from error
+                raise unwritable("the record", records, error) from error
             raise
 
 
@@ -73,7 +73,7 @@ def complete(folder: Path, outcome: Mapping[str, Any], secrets: Iterable[str]) -
     except (OSError, ValueError) as error:
         with contextlib.suppress(OSError):
             draft.unlink()
-        raise _unwritable(folder, error) from error
+        raise unwritable("the record", folder, error) from error
 
 
 def environment_kept(environ: Mapping[str, str]) -> dict[str, str]:
@@ -143,14 +143,6 @@ def _clean(value: Any, secrets: Sequence[str]) -> Any:
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return redact(str(value), secrets)  # text, paths, and the numbers that JSON does not know
-
-
-def _unwritable(folder: Path, error: OSError | ValueError) -> AmtError:
-    reason = error.strerror if isinstance(error, OSError) else None
-    return AmtError(
-        f"the record cannot be written to {folder}: {reason or error}",
-        fix=["make room, or name another folder: paths.outputs=… or AMT_OUTPUTS"],
-    )
 
 
 def now() -> str:

@@ -1,5 +1,6 @@
 """The record of a launch: whole or not there, never shared, and free of secrets."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -16,7 +17,7 @@ import pytest
 from stand import tree
 
 from amt_hydra import record
-from amt_hydra.errors import AmtError
+from amt_hydra.errors import AmtError, unwritable
 
 ROOT = Path(__file__).parents[1]
 KEY = "0123456789abcdef0123456789abcdef01234567"
@@ -73,7 +74,7 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 from amt_hydra import record
-from amt_hydra.errors import AmtError
+from amt_hydra.errors import AmtError, unwritable
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then a write beyond the limit fails, as on a full disk
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 folder = Path(sys.argv[1])
@@ -274,3 +275,12 @@ def test_c19_what_a_diff_assigns_to_a_secret_looking_name_is_blanked(line: str) 
 def test_the_rest_of_a_diff_is_kept() -> None:
     text = "--- a/src/train.py\n+++ b/src/train.py\n@@ -1 +1 @@\n-lr = 1e-3\n+lr = 3e-4\n"
     assert record.redact_assignments(text) == text
+
+
+def test_a_full_disk_and_a_forbidden_folder_have_ways_out_of_their_own(tmp_path: Path) -> None:
+    full, forbidden = (
+        OSError(errno.ENOSPC, "No space left on device"),
+        PermissionError(errno.EACCES, "Permission denied"),
+    )
+    assert unwritable("the record", tmp_path, full).fix[0].startswith("make room, or name another folder")
+    assert unwritable("the record", tmp_path, forbidden).fix[0].startswith("make it writable, or name another folder")

@@ -1,5 +1,7 @@
 """Points handed to Slurm, by submitit: an array for all that ask for the same."""
 
+import contextlib
+import io
 import sys
 import time
 from collections import defaultdict
@@ -79,7 +81,8 @@ class Cluster:
         try:
             for group in _groups(points):
                 executor = _executor(group[0].asks, folder, places[group[0].exp_id].name)
-                with executor.batch():
+                # What sbatch says of a refusal is in the error as well.
+                with contextlib.redirect_stderr(io.StringIO()), executor.batch():
                     jobs = [executor.submit(_job(point, cwd, config_dir)) for point in group]
                 found |= {point.exp_id: job.job_id for point, job in zip(group, jobs, strict=True)}
         except Exception as error:  # submitit has several of its own; what sbatch said is in all of them

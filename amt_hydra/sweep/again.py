@@ -44,7 +44,7 @@ def retry(outputs: Path, chosen: Sequence[str], environ: Mapping[str, str], *, j
     done = []
     for (asked, sweep), entries in groups.items():
         file = outputs / ledger.FOLDER / sweep / ledger.FILE
-        task = Sweep(environ, asked.cwd, asked.config_dir, False, json, launcher=asked.launcher, ledger_file=file)
+        task = Sweep(environ, asked.cwd, asked.config_dir, False, json, asked.launcher, asked.gpus, file)
         done.append(task)
         _launch(task, [entry.words for entry in entries])
     return done
@@ -56,7 +56,7 @@ def _launch(task: Sweep, words: Sequence[tuple[str, ...]]) -> None:
     elif task.launcher == "gpu_pool":
         from amt_hydra.sweep.gpus import pool
 
-        task.launch(words, 0, lambda: pool(None, task.environ))
+        task.launch(words, 0, lambda: pool(task.gpus, task.environ))
     else:
         task.launch(words, 0)
 

@@ -1,6 +1,7 @@
 """Leases of this machine's GPUs for points that run at the same time, of this sweep and of others."""
 
 import contextlib
+import itertools
 import os
 import re
 import tempfile
@@ -82,7 +83,8 @@ def pool(named: object, environ: Mapping[str, str]) -> GpuPool:
         gpus = list(dict.fromkeys(str(gpu) for gpu in named))
     else:
         visible = environ.get("CUDA_VISIBLE_DEVICES")
-        gpus = [word.strip() for word in visible.split(",")] if visible else _all()
+        gpus = _all() if visible is None else [word.strip() for word in visible.split(",")]
+        gpus = list(itertools.takewhile(lambda word: word not in ("", "-1"), gpus))  # as CUDA reads it
     wrong = [gpu for gpu in gpus if not _NAME.fullmatch(gpu)]
     if wrong:
         raise AmtError(f"{wrong[0]!r} names no GPU: valid are numbers and UUIDs (GPU-…, MIG-…)", code=USAGE)

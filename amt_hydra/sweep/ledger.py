@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from amt_hydra.errors import AmtError
+from amt_hydra.errors import unwritable
 from amt_hydra.readback import json_lines
 from amt_hydra.slurm.place import Submitted
 from amt_hydra.sweep.points import Point
@@ -25,6 +25,8 @@ class Asked:
 
     launcher: str
     """The option of hydra/launcher."""
+    gpus: tuple[str, ...] | None
+    """Those that hydra.launcher.gpus names; None where nobody named any."""
     config_dir: str | None
     cwd: Path
     """Where it was asked for: relative paths among the words are meant from there."""
@@ -56,10 +58,7 @@ def write(
         file.parent.mkdir(parents=True, exist_ok=True)
         _replace(file, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise AmtError(
-            f"the ledger of the sweep cannot be written to {file}: {error.strerror}",
-            fix=["make room, or name another folder: paths.outputs=… or AMT_OUTPUTS"],
-        ) from error
+        raise unwritable("the ledger of the sweep", file, error) from error
     return file
 
 
@@ -126,14 +125,14 @@ def _entries(file: Path) -> list[Entry]:
 
 def _read(sweep: str, found: Mapping[str, Any]) -> Entry | None:
     try:
-        slurm = found["slurm"]
+        slurm, gpus = found["slurm"], found["gpus"]
         return Entry(
             sweep=sweep,
             exp_id=found["exp_id"],
             signature=found["signature"],
             command=found["command"],
             words=tuple(found["words"]),
-            asked=Asked(found["launcher"], found["config_dir"], Path(found["cwd"])),
+            asked=Asked(found["launcher"], gpus and tuple(gpus), found["config_dir"], Path(found["cwd"])),
             place=slurm and Submitted(slurm["name"], slurm["task"], slurm["job"]),
             goal=found["goal"],
             mode=found["mode"],
@@ -153,6 +152,7 @@ def _entry(point: Point, asked: Asked, place: Submitted | None) -> dict[str, obj
         "command": str(point.command(asked.config_dir)),
         "words": list(point.asked),
         "launcher": asked.launcher,
+        "gpus": asked.gpus,
         "config_dir": asked.config_dir,
         "cwd": str(asked.cwd),
         "slurm": None if place is None else asdict(place),

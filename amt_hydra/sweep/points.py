@@ -254,8 +254,10 @@ def _without_twins(points: Iterable[Point]) -> list[Point]:
     for numbers in same.values():
         for number in numbers if len(numbers) > 1 else ():
             others = ", ".join(str(other + 1) for other in numbers if other != number)
-            why = f"the same training as point {others}: what differs does not change the result"
-            way = "sweep a setting that does, seed among them"
+            goals = {found[other].goal for other in numbers}
+            what = "max_steps, which says how far it goes," if len(goals) == len(numbers) else "what differs"
+            why = f"the same training as point {others}: {what} does not make it another one"
+            way = "sweep a setting that changes the result, seed among them"
             finding = Finding("PointsDiffer", "error", why, (way,))
             found[number] = replace(found[number], action="refused", why=why, findings=(finding,))
     return found

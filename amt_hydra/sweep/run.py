@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from amt_hydra.commands import key_of
 from amt_hydra.conf_path import groups, search_dirs, shipped
 from amt_hydra.errors import REFUSED, USAGE, AmtError, nearest
 from amt_hydra.sweep import ledger
@@ -31,6 +32,8 @@ class Sweep:
     json: bool = False
     launcher: str = "local"
     """The option of hydra/launcher."""
+    gpus: tuple[str, ...] | None = None
+    """Those that hydra.launcher.gpus names."""
     ledger_file: Path | None = None
     """The one that has these points already, where it is not a sweep of its own."""
     needs_values: bool = False
@@ -122,7 +125,7 @@ class Sweep:
 
     @property
     def _asked(self) -> ledger.Asked:
-        return ledger.Asked(self.launcher, self.config_dir, self.cwd)
+        return ledger.Asked(self.launcher, self.gpus, self.config_dir, self.cwd)
 
     @property
     def code(self) -> int:
@@ -155,14 +158,28 @@ def sweep(words: Sequence[str], task: Sweep) -> None:
 
 
 def _refuse_launcher(words: Sequence[str]) -> None:
-    """Only a launcher of ours plans a sweep before it starts it."""
+    """Only a launcher of ours plans a sweep before it starts it; Hydra's own words say nothing of which there are."""
     ours = sorted(file.stem for file in (shipped() / _LAUNCHER).glob("*.yaml"))
-    for key, _, name in (word.partition("=") for word in words):
-        if key == _LAUNCHER and name not in ours:
-            close = nearest(name, ours) or _DEFAULTS[_LAUNCHER]
+    chosen = _DEFAULTS[_LAUNCHER]
+    for word in words:
+        key, _, name = word.partition("=")
+        if key.lstrip("+~") == _LAUNCHER:
+            chosen = name
+            if key != _LAUNCHER or name not in ours:
+                raise AmtError(
+                    f"{word}: hydra/launcher is one of {', '.join(ours)}",
+                    new=[f"{_LAUNCHER}={nearest(name, ours) or _DEFAULTS[_LAUNCHER]}"],
+                    drop=[_LAUNCHER],
+                    code=USAGE,
+                )
+    for word in words:
+        key = key_of(word)
+        if key.startswith("hydra.launcher") and (key, chosen) != ("hydra.launcher.gpus", "gpu_pool"):
+            has = "hydra.launcher.gpus" if chosen == "gpu_pool" else "none: a job's settings are slurm.* and ddp.*"
             raise AmtError(
-                f"{_LAUNCHER}={name}: there is no such launcher here; there are {', '.join(ours)}",
-                new=[f"{_LAUNCHER}={close}"],
+                f"{key}: {_LAUNCHER}={chosen} has no such setting, but {has}",
+                new=[f"{_LAUNCHER}=gpu_pool"] if key == "hydra.launcher.gpus" else [],
+                drop=[key],
                 code=USAGE,
             )
 

@@ -63,7 +63,10 @@ class GpuPoolLauncher(LocalLauncher):
         """Leases of the GPUs."""
         from amt_hydra.sweep.gpus import pool
 
-        return pool(self.gpus, self.sweep.environ)
+        found = pool(self.gpus, self.sweep.environ)
+        if self.gpus is not None:
+            self.sweep.gpus = found.gpus
+        return found
 
 
 class SlurmLauncher(SubmititLauncher):  # type: ignore[misc] # the package is not typed

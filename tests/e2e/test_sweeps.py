@@ -166,6 +166,11 @@ def test_the_others_run_where_one_of_a_pool_fails(lab: Lab) -> None:
     run = lab.run("seed=1,2,3", "hydra/launcher=gpu_pool", "hydra.launcher.gpus=[0,1]")
     assert run.returncode == 3
     assert "2 ended well, 1 failed, 0 were done or running, 0 not started" in run.stdout
+    (lab.folder / "code" / "bad-1").unlink()
+    again = lab.done([sys.executable, "-m", "amt_hydra", "retry", "failed"])
+    assert again.returncode == 0, again.stderr
+    assert states(lab) == ["done"] * 3
+    assert {json.loads(file.read_text())["gpu"] for file in lab.folder.rglob("times.json")} <= {"0", "1"}
 
 
 def test_a_pool_whose_launcher_is_killed_leaves_no_lease_and_no_orphan(lab: Lab) -> None:

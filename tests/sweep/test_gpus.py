@@ -83,3 +83,23 @@ def test_the_pool_is_what_is_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pool([3, 5], {"CUDA_VISIBLE_DEVICES": "2"}).gpus == ("3", "5")
     with pytest.raises(AmtError, match="no GPU is visible"):
         pool(None, {})
+
+
+@pytest.mark.parametrize(
+    ("visible", "gpus"),
+    [
+        ("3", ("3",)),
+        ("2,0", ("2", "0")),
+        (" 1 , 2 ", ("1", "2")),
+        ("1,-1,2", ("1",)),
+        ("GPU-0a1b,1", ("GPU-0a1b", "1")),
+    ],
+)
+def test_the_gpus_of_a_pool_are_those_that_cuda_would_see(visible: str, gpus: tuple[str, ...]) -> None:
+    assert pool(None, {"CUDA_VISIBLE_DEVICES": visible}).gpus == gpus
+
+
+@pytest.mark.parametrize("visible", ["", "-1", "-1,0"])
+def test_gpus_that_are_hidden_make_no_pool(visible: str) -> None:
+    with pytest.raises(AmtError, match="no GPU is visible here"):
+        pool(None, {"CUDA_VISIBLE_DEVICES": visible})

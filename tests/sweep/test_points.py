@@ -96,6 +96,7 @@ def test_points_that_are_the_same_training_are_refused(stand: Stand, word: str) 
     points = plan(stand, word)
     assert [point.action for point in points] == ["refused", "refused"]
     assert [point.why.partition(":")[0] for point in points] == [f"the same training as point {n}" for n in (2, 1)]
+    assert ("max_steps, which says how far it goes" in points[0].why) == word.startswith("max_steps")
 
 
 def test_c04_a_relative_path_is_meant_from_where_the_user_stands(stand: Stand) -> None:
@@ -141,14 +142,32 @@ def test_many_points_are_planned_in_workers_as_they_are_here(stand: Stand) -> No
     assert {point.action for point in many} == {"start"}
 
 
-def test_a_launcher_that_would_start_points_unplanned_is_refused(
-    stand: Stand, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "said", "way"),
+    [
+        (["hydra/launcher=basic"], "hydra/launcher=basic: hydra/launcher is one of gpu_pool, local, slurm", "=local"),
+        (["hydra/launcher=gpu_pol"], "hydra/launcher=gpu_pol: hydra/launcher is one of", "hydra/launcher=gpu_pool"),
+        (["+hydra/launcher=slurm"], "+hydra/launcher=slurm: hydra/launcher is one of", "hydra/launcher=slurm"),
+        (["~hydra/launcher"], "~hydra/launcher: hydra/launcher is one of", "hydra/launcher=local"),
+        (["hydra.launcher.nope=1"], "hydra.launcher.nope: hydra/launcher=local has no such setting", "seed=1,2"),
+        (
+            ["hydra.launcher.gpus=[0]"],
+            "hydra.launcher.gpus: hydra/launcher=local has no such",
+            "hydra/launcher=gpu_pool",
+        ),
+        (["hydra/launcher=slurm", "+hydra.launcher.partition=a"], "a job's settings are slurm.* and ddp.*", "=slurm"),
+    ],
+)
+def test_a_launcher_that_would_start_points_unplanned_is_refused_and_so_is_what_it_does_not_have(
+    stand: Stand, capsys: pytest.CaptureFixture[str], words: list[str], said: str, way: str
 ) -> None:
-    words = ["-m", f"repo.path={stand.repository}", "seed=1,2", "hydra/launcher=basic"]
-    assert main(words) == USAGE
-    said = " ".join(capsys.readouterr().err.split())
-    assert "hydra/launcher=basic: there is no such launcher here; there are gpu_pool, local" in said
-    assert "hydra/launcher=local" in said
+    own = [f"repo.path={stand.repository}", "seed=1,2"]
+    assert main(["plan", "-m", *own, *words]) == USAGE
+    err = capsys.readouterr().err
+    assert said in " ".join(err.split())
+    command = next(line for line in err.splitlines() if "-> python" in line)
+    assert command.endswith(way)
+    assert not any(word.lstrip("+~").split("=")[0] == "hydra.launcher.nope" for word in command.split())
 
 
 def test_the_ledger_of_a_sweep_has_the_same_place_tomorrow(stand: Stand) -> None:

@@ -26,7 +26,7 @@ def entry(stand: Stand, goal: int | None = 2000) -> Entry:
         signature="12345678",
         command="python -m amt_hydra",
         words=(),
-        asked=ledger.Asked("local", None, stand.folder),
+        asked=ledger.Asked("local", None, None, stand.folder),
         place=None,
         goal=goal,
         mode="max",
@@ -96,7 +96,15 @@ def test_one_that_is_being_trained(stand: Stand) -> None:
 
 def test_a_damaged_line_of_a_ledger_is_left_out(tmp_path: Path) -> None:
     whole = {"exp_id": "a", "signature": "s", "command": "c", "goal": 1, "mode": "max", "words": [], "slurm": None}
-    whole |= {"records": "r", "checkpoints": "k", "lock": "l", "launcher": "local", "config_dir": None, "cwd": "w"}
+    whole |= {
+        "records": "r",
+        "checkpoints": "k",
+        "lock": "l",
+        "launcher": "local",
+        "gpus": None,
+        "config_dir": None,
+        "cwd": "w",
+    }
     file = tmp_path / "sweeps" / "1234" / "ledger.jsonl"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(whole) + '\n{"exp_id": "b"}\n[]\n{"exp')
