@@ -34,6 +34,16 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Starter:
+    """What starts the ranks of train.py."""
+
+    words: tuple[str, ...] = ()
+    """Before it on the command line."""
+    ask: tuple[str, ...] = ()
+    """The command that asks the ranks to end, where they would be killed by a SIGTERM to what starts them."""
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """What the plan takes from the file system."""
 
@@ -42,8 +52,7 @@ class World:
     """The free name that the experiment's folder would be moved to."""
     python: Path
     """The interpreter that runs train.py."""
-    starter: tuple[str, ...] = ()
-    """What starts its ranks, before it on the command line."""
+    starter: Starter = Starter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,8 @@ class Plan:
     unkept: tuple[Unkept, ...]
     bridge: Bridge | None
     """What is added to train.py in its own process; None: it is run as it is."""
+    ask: tuple[str, ...]
+    """The command that asks it to end; () where SIGTERM does."""
 
 
 def lay_out(
@@ -81,7 +92,7 @@ def lay_out(
     left = {lost.key for lost in carried.unkept if not lost.asked}
     script = str(ENTRY) if bridge else repository.train.name
     return Plan(
-        argv=(*world.starter, str(world.python), script, *line(carried.words, repository)),
+        argv=(*world.starter.words, str(world.python), script, *line(carried.words, repository)),
         env=carried.env,
         cwd=repository.cwd,
         place=world.place,
@@ -90,6 +101,7 @@ def lay_out(
         decisions=tuple(_decisions(values, resolved.origins, channels, left, {one.name for one in added})),
         unkept=carried.unkept,
         bridge=bridge,
+        ask=world.starter.ask,
     )
 
 

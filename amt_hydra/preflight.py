@@ -35,7 +35,7 @@ from amt_hydra.runs import runs_folder
 from amt_hydra.runstate import RunState, place, read_runstate
 from amt_hydra.schema import NO_SETTING, Problem, build, leaves
 from amt_hydra.settings import NOT_ONLINE, Repo, Settings
-from amt_hydra.slurm.resources import machine_to_come, resources, srun_words
+from amt_hydra.slurm.resources import machine_to_come, resources, starter
 from amt_hydra.sweep.signature import signature
 from amt_hydra.versions import read_versions
 
@@ -107,7 +107,7 @@ def look(asked: Request, environ: Mapping[str, str], read_repository: Callable[[
     ways = Ways(_facts(settings, state, repository, reach, child), typed)
     identity = decide(ways)
     python = settings.repo.python or own_python(repository)
-    world = World(where, free_name(where.experiment), python, srun_words(settings, machine))
+    world = World(where, free_name(where.experiment), python, starter(settings, machine, where.experiment))
     on = [name for name in ALL_SWITCHES if _switched_on(settings, repository, name, child)[0]]
     if not machine.wandb.credentials and wandb_mode(settings, reach, machine) not in NOT_ONLINE:
         on.append(CSV)

@@ -45,6 +45,7 @@ def launch(pre: Preflight, environ: Mapping[str, str]) -> tuple[Outcome, Path]:
                 lock,
                 attach=launch_settings.attach,
                 grace_s=launch_settings.grace,
+                ask=plan.ask,
             )
         except AmtError as error:
             record.complete(folder, {"verdict": f"not started: {error.message}"}, secrets)

@@ -47,12 +47,14 @@ def run(  # noqa: PLR0913 - what to run is six values, and each of the rest has 
     attach: bool = False,
     grace_s: float = 30.0,
     linger_s: float = 10.0,
+    ask: Sequence[str] = (),
 ) -> Ended:
     """Run `argv` in `cwd` with exactly the environment `env`, and return how it ended.
 
     Its output goes live to our stdout (a terminal for it where ours is one) and to `log`; its stdin is empty. INT,
     TERM, HUP, USR1 and USR2 to this process are passed on while it runs, unless they were ignored before. It gets
     `grace_s` seconds between SIGTERM and SIGKILL; processes that it leaves behind get `linger_s` to end by themselves.
+    With `ask` that command is run in place of SIGTERM, and SIGTERM is sent in place of SIGKILL: `argv` is srun's then.
     It ends when this process dies, of SIGKILL too; `lock`, if given, is held until it is dead. With `attach` it has our
     stdin, stdout and stderr, and the terminal's Ctrl-C reaches it alone; nothing is logged then.
 
@@ -63,7 +65,7 @@ def run(  # noqa: PLR0913 - what to run is six values, and each of the rest has 
     """
     relay = _Relay()
     pty = not attach and _is_terminal()
-    job = _job(argv, env, cwd, log, attach=attach, pty=pty, grace_s=grace_s, linger_s=linger_s)
+    job = _job(argv, env, cwd, log, attach=attach, pty=pty, grace_s=grace_s, linger_s=linger_s, ask=ask)
     _flush()
     with relay.catching(attach), _terminal_mode(attach), _supervisor(relay.theirs, attach) as supervisor:
         try:
@@ -213,12 +215,15 @@ def _why(failed: dict[str, Any]) -> str:
     return words.get(failed["errno"]) or f"not usable ({failed['text']})"
 
 
-def _job(argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path, **rest: Any) -> dict[str, Any]:
+def _job(
+    argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path, ask: Sequence[str], **rest: Any
+) -> dict[str, Any]:
     env = dict(env)
     if not (rest["attach"] or rest["pty"]):
         env.setdefault("PYTHONUNBUFFERED", "1")
     return {
         "argv": [_text(word) for word in argv],
+        "ask": [_text(word) for word in ask],
         "env": {_text(name): _text(value) for name, value in env.items()},
         "cwd": _text(str(cwd.absolute())),
         "log": _text(str(log.absolute())),

@@ -4,9 +4,12 @@ It is given one number, a socket to the launcher. The first line that comes in i
 in argv or the environment, because of `ps`); further lines are signals to pass on; end of file means that the launcher
 is gone, and then train.py has to go as well. Lines that go out: started, failed or ended.
 
-    terminate   SIGTERM to train.py's process group, `grace_s` seconds, SIGKILL to it and to all that descend from it
-    interrupt   SIGINT to the group; the second time SIGKILL
+    terminate   SIGTERM to train.py, `grace_s` seconds, SIGKILL to it and to all that descend from it
+    interrupt   SIGINT to train.py; the second time SIGKILL
     train.py has ended: what it left behind has `linger_s` seconds to end by itself, then the same again
+
+SIGTERM and SIGINT go to train.py alone: its loader workers would die of them, and it of that, before it has saved. What
+is asked to end by a command of its own (`ask`) is srun, which kills its ranks at SIGTERM, and leaves them when killed.
 """
 
 import contextlib
@@ -50,6 +53,7 @@ class Supervisor:
         self._interrupts = 0
         self._seconds = 0.0
         self._asked = False
+        self._kill = signal.SIGTERM if job["ask"] else signal.SIGKILL
         self._cleaning = False
         self._kill_at: float | None = None
         self._give_up_at: float | None = None
@@ -85,11 +89,9 @@ class Supervisor:
     def _start(self) -> "subprocess.Popen[bytes]":
         end = None if self._stream is None else self._stream.end
         try:
-            return subprocess.Popen(
-                [_raw(word) for word in self._job["argv"]],
-                env={_raw(name): _raw(value) for name, value in self._job["env"].items()},
-                cwd=_raw(self._job["cwd"]),
-                preexec_fn=tie_to_parent(signal.SIGKILL, os.getpid()),  # noqa: PLW1509 - no other thread runs yet
+            return self._run(
+                self._job["argv"],
+                preexec_fn=tie_to_parent(self._kill, os.getpid()),  # no other thread runs yet
                 stdin=None if end is None else subprocess.DEVNULL,
                 stdout=end,
                 stderr=end,
@@ -98,6 +100,10 @@ class Supervisor:
         finally:
             if end is not None:
                 os.close(end)
+
+    def _run(self, argv: list[str], **options: Any) -> "subprocess.Popen[bytes]":
+        env = {_raw(name): _raw(value) for name, value in self._job["env"].items()}
+        return subprocess.Popen([_raw(word) for word in argv], env=env, cwd=_raw(self._job["cwd"]), **options)
 
     # What happens, and what is done about it.
 
@@ -148,7 +154,7 @@ class Supervisor:
         self._interrupts += 1
         if self._interrupts == 1:
             self._note("Ctrl-C was passed on to train.py; a second one kills it")
-            self._family.signal_group(signal.SIGINT)
+            self._family.signal_one(signal.SIGINT)
         else:
             self._note("second Ctrl-C: train.py is killed")
             self._kill_at = time.monotonic()
@@ -159,8 +165,17 @@ class Supervisor:
         elif not self._asked:
             self._asked = True
             self._note(f"{why}: train.py is asked to end, and killed in {self._job['grace_s']:g} s")
-            self._family.signal_group(signal.SIGTERM)
+            self._ask()
             self._kill_by(self._job["grace_s"])
+
+    def _ask(self) -> None:
+        if not self._job["ask"]:
+            self._family.signal_one(signal.SIGTERM)
+            return
+        try:
+            self._run(self._job["ask"], stdin=subprocess.DEVNULL, stdout=2)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self._note(f"it cannot be asked: {error}")
 
     def _clean_up(self) -> None:
         """Ask what train.py left behind to end."""
@@ -178,9 +193,16 @@ class Supervisor:
         if self._linger_until is not None and now >= self._linger_until:
             self._clean_up()
         if self._kill_at is not None and now >= self._kill_at:
-            self._family.signal_all(signal.SIGKILL)
-            if self._give_up_at is None and self._family.status is not None:
-                self._give_up_at = now + _KILLED_S
+            self._end(now)
+
+    def _end(self, now: float) -> None:
+        if self._kill == signal.SIGTERM and self._family.status is None:  # once: it needs a while for its ranks
+            self._kill, self._kill_at = signal.SIGKILL, now + _KILLED_S
+            self._family.signal_one(signal.SIGTERM)
+            return
+        self._family.signal_all(signal.SIGKILL)
+        if self._give_up_at is None and self._family.status is not None:
+            self._give_up_at = now + _KILLED_S
 
     def _finished(self) -> bool:
         if self._family.status is None:

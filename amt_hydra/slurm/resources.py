@@ -1,13 +1,18 @@
 """What a job asks Slurm for, as it follows from the settings of its run. Pure."""
 
+import hashlib
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from amt_hydra.machine import Machine
 from amt_hydra.mapping import Channel
+from amt_hydra.plan import Starter
 from amt_hydra.resolve import loaders
 from amt_hydra.settings import Settings
+from amt_hydra.slurm.step import asking
 
 AUTO_WORKERS = 4
 """Loader processes that data.num_workers=auto is given CPUs for: the job does not exist yet, whose CPUs would decide.
@@ -94,13 +99,15 @@ def machine_to_come(machine: Machine, asked: Resources) -> Machine:
     )
 
 
-def srun_words(settings: Settings, machine: Machine) -> tuple[str, ...]:
-    """What stands before train.py where srun starts its ranks; nothing where Lightning does."""
+def starter(settings: Settings, machine: Machine, experiment: Path) -> Starter:
+    """Who starts the ranks: srun, where launch.ranks says so; else Lightning, which needs nothing."""
     devices = settings.ddp.devices
     if settings.launch.ranks != "srun" or not isinstance(devices, int):
-        return ()
+        return Starter()
+    mark = hashlib.sha256(os.fsencode(experiment)).hexdigest()[:8]
+    name = f"amt-{mark}"  # no two runs are in one experiment, so no two steps of a job have one name
     # Not inherited: srun takes none of the job's own numbers. Overlapping, as the job may itself be a step of srun's.
-    return (
+    words = (
         "srun",
         "--overlap",
         f"--nodes={settings.ddp.nodes}",
@@ -108,7 +115,10 @@ def srun_words(settings: Settings, machine: Machine) -> tuple[str, ...]:
         f"--cpus-per-task={max(1, machine.cpus // devices)}",
         "--kill-on-bad-exit=1",
         "--unbuffered",
+        "--disable-status",  # Ctrl-C then reaches the ranks at once
+        f"--job-name={name}",
     )
+    return Starter(words, asking(machine.job.job if machine.job else "", name))
 
 
 def _workers(settings: Settings, channels: Mapping[str, Channel]) -> int:

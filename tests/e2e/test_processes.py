@@ -126,17 +126,23 @@ def test_a_killed_launcher_leaves_no_orphan_and_no_lock(
     assert desk("plan", "exp_id=sleeper", f"repo.path={idle}").code == 0
 
 
-def test_ctrl_c_ends_a_real_training_with_130_and_it_resumes(desk: Desk) -> None:
-    words = ("exp_id=stopped", "max_steps=400", *TINY)
-    last = desk.checkpoints("stopped") / "last.ckpt"
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_real_training_with_loader_workers_saves_the_step_that_it_is_at_and_resumes(
+    desk: Desk, signum: signal.Signals, code: int
+) -> None:
+    """Workers would die of the signal, and the training of that, before it has saved."""
+    exp_id = f"stopped-{code}"
+    words = (f"exp_id={exp_id}", "max_steps=4000", *(w for w in TINY if "num_workers" not in w), "data.num_workers=2")
+    last = desk.checkpoints(exp_id) / "last.ckpt"
     process = started(desk, *words)
     assert until(last.exists)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signum)
     output, _ = process.communicate(timeout=120)
-    assert process.returncode == 130, output
-    assert not processes("stopped")
+    assert process.returncode == code, output
+    assert not processes(exp_id)
     seen = desk("checkpoint", str(last), "--json")
     step = json.loads(seen.out)[0]["global_step"]
+    assert f"stopped by {signum.name} after step {step}" in output
     run = desk(*words, "init=resume", f"max_steps={step + 4}")
     assert run.code == 0, run.err + run.out
     assert f"trained steps {step} to {step + 4}" in run.out

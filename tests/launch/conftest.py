@@ -70,7 +70,7 @@ class Scene:
 
     def launch(self, text: str, prefix: tuple[str, ...] = (), lock: bool = False, **rest: Any) -> Any:
         """Start a launcher process that runs the script `text`; keywords are run()'s options or Popen's."""
-        options = {key: rest.pop(key) for key in ("grace_s", "linger_s", "attach") if key in rest}
+        options = {key: rest.pop(key) for key in ("grace_s", "linger_s", "attach", "ask") if key in rest}
         job = {
             "argv": self.script(text),
             "cwd": str(self.folder),

@@ -143,6 +143,82 @@ def test_term_and_hup_ask_train_py_to_end(scene, signum):
     assert scene.ended() == [12, None, False]
 
 
+# Like srun: SIGTERM to it is the end of its ranks.
+STARTER = """
+def end(*_):
+    note("ended")
+    sys.exit(137)
+signal.signal(signal.SIGTERM, end)
+note("train")
+while not os.path.exists("asked"):
+    time.sleep(0.01)
+if os.path.exists("obeys"):
+    note("saved")
+    sys.exit(143)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_what_has_a_command_for_it_is_asked_by_that_and_sigterm_is_its_kill(scene, is_gone, obeys):
+    ask = scene.script("note('asked')")
+    if obeys:
+        (scene.folder / "obeys").touch()
+    launcher = scene.launch(STARTER, grace_s=0.5, ask=ask)
+    train = scene.pid("train")
+    launcher.terminate()
+    assert launcher.wait(20) == (143 if obeys else 137)
+    assert is_gone(train)
+    assert (scene.folder / "saved").exists() == obeys
+    assert (scene.folder / "ended").exists() != obeys
+
+
+def test_a_command_that_cannot_be_run_is_named_and_the_end_comes_all_the_same(scene):
+    launcher = scene.launch(STARTER, grace_s=0.3, ask=["/nowhere/squeue"])
+    scene.pid("train")
+    launcher.terminate()
+    assert launcher.wait(20) == 137
+    assert b"it cannot be asked" in launcher.stderr.read()
+
+
+def test_a_killed_launcher_and_supervisor_end_it_too(scene, eventually):
+    launcher = scene.launch(STARTER, ask=["/nowhere/squeue"])
+    scene.pid("train")
+    supervisor = scene.supervisor(launcher)
+    for pid in (launcher.pid, supervisor):
+        os.kill(pid, signal.SIGKILL)
+    eventually((scene.folder / "ended").exists)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_loader_workers_are_left_alone_until_train_py_has_ended(scene, number):
+    """SIGTERM and Ctrl-C would end them, and then the training before it has saved."""
+    text = """
+        if os.fork() == 0:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: (note("hit"), sys.exit()))
+            note("worker")
+            while not os.path.exists("go"):
+                time.sleep(0.01)
+            os._exit(0)
+        def end(*_):
+            time.sleep(0.5)
+            note("saved")
+            open("go", "w")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        note("train")
+        os.wait()
+    """
+    launcher = scene.launch(text)
+    for name in ("worker", "train"):
+        scene.pid(name)
+    launcher.send_signal(number)
+    assert launcher.wait(20) in (0, 130)
+    assert (scene.folder / "saved").exists()
+    assert not (scene.folder / "hit").exists()
+
+
 def test_term_then_kill_after_the_grace(scene, is_gone):
     launcher = scene.launch(FAMILY.format(handler="signal.SIG_IGN"), grace_s=0.3, linger_s=0.3)
     pids = [scene.pid(name) for name in MEMBERS]

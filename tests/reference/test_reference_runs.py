@@ -131,19 +131,27 @@ def test_c23_last_ckpt_is_current_and_real_on_a_plateau(tmp_path):
     assert not (folder / "last.ckpt").is_symlink()
 
 
-def test_a_signal_stops_with_everything_saved(tmp_path):
-    args = [*TINY, "--save-dir", str(tmp_path), "-vit", "30", "-it", "100000"]
+@pytest.mark.parametrize(("number", "send"), [(signal.SIGTERM, os.kill), (signal.SIGINT, os.killpg)])
+def test_a_signal_stops_with_everything_saved(tmp_path, number, send):
+    """Ctrl-C in a terminal goes to the loader workers too."""
+    args = [*TINY, "--save-dir", str(tmp_path), "-vit", "30", "-it", "100000", "-nw", "1"]
     metrics, last = tmp_path / "melody" / "s" / "metrics.csv", tmp_path / "melody" / "s" / "checkpoints" / "last.ckpt"
-    command = [sys.executable, "train.py", "s", *args]
-    process = subprocess.Popen(command, cwd=SRC, env=clean_env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "train.py", "s", *args],
+        cwd=SRC,
+        env=clean_env(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    )
     deadline = time.monotonic() + 120
     while not metrics.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.kill(process.pid, signal.SIGTERM)
+    send(process.pid, number)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM
+    assert process.returncode == 128 + number
     step = load(last)["global_step"]
-    assert err.decode().splitlines()[-1] == f"train.py: error: stopped by SIGTERM after step {step}"
+    assert err.decode().splitlines()[-1] == f"train.py: error: stopped by {number.name} after step {step}"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

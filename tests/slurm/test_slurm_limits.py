@@ -2,12 +2,15 @@
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from cluster import Cluster
 from counting import until
-from desk import TINY, Desk, Run
+from desk import TINY, Desk, Run, environment
 from trainable import Trainable, write
 
 STEPS = 220
@@ -81,6 +84,7 @@ def test_c09_it_comes_back_as_a_resume_in_the_same_folder_with_the_same_wandb_ru
 ) -> None:
     records = launches(desk, exp_id)
     assert [record["identity"]["actual"] for record in records] == ["scratch", "resume"]  # type: ignore[index]
+    assert [record["outcome"]["code"] for record in records] == [143, 0], "saved and ended by itself"  # type: ignore[index]
     assert len({record["environment"]["SLURM_JOB_ID"] for record in records}) == 1, "one job, requeued"  # type: ignore[index]
     name = str(limited[exp_id]["exp_id"])
     assert len(list(family.checkpoints(name).glob("last*.ckpt"))) == 1
@@ -108,12 +112,26 @@ def test_ranks_under_srun_without_the_bridge_save_and_go_on_too(desk: Desk, clus
     until(lambda: not cluster.jobs(), 240)
     assert status(desk, cluster)["bundled"]["state"] == "done"
     first, second = launches(desk, "bundled")
+    assert first["outcome"]["code"] == 143, "ended by itself, and not killed"  # type: ignore[index]
     stopped = first["outcome"]["step"]  # type: ignore[index]
     assert 8 <= stopped < 90
     assert second["identity"]["start_step"] == stopped  # type: ignore[index]
     rows = csv.DictReader(next((desk.folder / "outputs" / "melody").glob("bundled_*/metrics.csv")).open())
     steps = [int(row["step"]) for row in rows if row.get("loss")]
     assert steps == sorted(set(steps)), "no row twice"
+
+
+def test_a_job_is_checked_again_by_the_machine_that_it_got(desk: Desk, cluster: Cluster) -> None:
+    """The GPUs of this Slurm are devices that no driver knows: only the job can find that out."""
+    words = ("repo=reference", "exp_id=nogpu", *TINY, "ddp=gpu1", "slurm.hours=1", "slurm.wait=true")
+    run = desk("-m", "hydra/launcher=slurm", *words, **cluster.environ)
+    assert run.code == 78, run.out + run.err
+    assert "1 GPUs per node" in run.err
+    assert "not started, refused: ddp asks for a GPU, and none is visible" in run.out
+    point = status(desk, cluster)["nogpu"]
+    assert point["state"] == "failed"
+    assert "none is visible" in str(point["said"])
+    assert launches(desk, "nogpu") == []
 
 
 def test_c07_inside_an_allocation_lightning_starts_the_ranks(desk: Desk, cluster: Cluster) -> None:
@@ -123,6 +141,32 @@ def test_c07_inside_an_allocation_lightning_starts_the_ranks(desk: Desk, cluster
     assert run.code == 0, run.out + run.err
     assert "Lightning starts the ranks itself, so what Slurm says of tasks (SLURM_*) is taken out" in run.out
     assert "trained steps 0 to 4" in run.out
+
+
+def test_ranks_of_srun_end_with_whoever_started_them(desk: Desk, cluster: Cluster) -> None:
+    """srun that is killed leaves its ranks running: they would train on without a lock."""
+    words = ("repo=reference", *TINY, "ddp=cpu2", "launch.ranks=srun", "exp_id=orphans", "max_steps=9999")
+    assert "Granted" in cluster("salloc", "--no-shell", "--ntasks-per-node=2")
+    (job,) = cluster.jobs()
+    inside = {**cluster.environ, "SLURM_JOB_ID": job, "SLURM_NTASKS_PER_NODE": "2"}
+    launcher = subprocess.Popen(
+        [sys.executable, "-m", "amt_hydra", *words],
+        cwd=desk.folder,
+        env=environment(desk.folder, **inside),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    last = desk.checkpoints("orphans") / "last.ckpt"
+    until(last.exists, 120)
+    launcher.kill()
+    launcher.wait()
+    until(lambda: not ranks("orphans"))
+    cluster("scancel", job)
+
+
+def ranks(exp_id: str) -> list[int]:
+    found = psutil.process_iter(["cmdline", "status"])
+    return [one.pid for one in found if {"train.py", exp_id} <= {*(one.info["cmdline"] or ())}]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Clips for training, numbered and reproducible, and a fixed set of recordings for validation."""
 
+import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,11 @@ from torch.utils.data import DataLoader, Dataset
 
 Clip = tuple[NDArray[np.float32], NDArray[np.float64]]
 TRAINING, VALIDATION = 0, 1  # the first word of every seed, so that no training clip can be a validation clip
+
+
+def leave_ctrl_c(worker: int) -> None:  # noqa: ARG001 -- as a DataLoader calls it
+    """A terminal sends Ctrl-C to loader workers too: without them the last step could not be finished."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def targets(notes: NDArray[np.float64], frames: int, hop: float, lowest: int, pitches: int) -> NDArray[np.float32]:
@@ -99,6 +105,7 @@ class Melodies(pl.LightningDataModule):
             batch_sampler=[list(range(start, start + self.local)) for start in starts],
             num_workers=self.workers,
             prefetch_factor=cfg["prefetch_factor"] if self.workers else None,
+            worker_init_fn=leave_ctrl_c,
         )
 
     def val_dataloader(self) -> DataLoader[dict[str, Any]]:
