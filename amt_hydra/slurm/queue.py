@@ -75,7 +75,9 @@ def queue(environ: Mapping[str, str]) -> dict[str, Queued] | None:
 def ends(environ: Mapping[str, str], jobs: Sequence[str]) -> dict[str, str]:
     """How jobs ended, by their ids: by Slurm's accounting, else by what its controller still remembers of them."""
     found = _accounted(environ, jobs) or _remembered(environ)
-    words = {job: state.split()[0].rstrip("+") for job, state in found.items() if job in jobs and state.strip()}
+    # An array that was cancelled before any of it began is one job, whose tasks Slurm does not know.
+    states = {job: found.get(job) or found.get(job.partition("_")[0], "") for job in jobs}
+    words = {job: state.split()[0] for job, state in states.items() if state.strip()}
     return {job: _ENDS[word] for job, word in words.items() if word in _ENDS}
 
 
@@ -91,8 +93,8 @@ def _remembered(environ: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for line in answer.stdout.splitlines() if answer is not None and answer.returncode == 0 else ():
         fields = _fields(line)
-        task = fields.get("ArrayTaskId")
-        job = f"{fields.get('ArrayJobId')}_{task}" if task else fields.get("JobId", "")
+        task, array = fields.get("ArrayTaskId", ""), fields.get("ArrayJobId", "")
+        job = f"{array}_{task}" if task.isdigit() else array or fields.get("JobId", "")
         found[job] = fields.get("JobState", "")
     return found
 

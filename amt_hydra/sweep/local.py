@@ -159,7 +159,8 @@ def _told(out: bytes, code: int) -> tuple[str, float | None]:
     try:
         document: dict[str, Any] = json.loads(out.decode("utf-8", "replace"))
     except ValueError:
-        return f"ended with exit code {code}, and said nothing", None
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"{how}, and said nothing", None
     if "verdict" in document:
         return str(document["verdict"]), document.get("best")
     if "error" in document:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from amt_hydra.commands import key_of
 from amt_hydra.conf_path import groups, search_dirs, shipped
 from amt_hydra.errors import REFUSED, USAGE, AmtError, nearest
+from amt_hydra.slurm.queue import queue
 from amt_hydra.sweep import ledger
 from amt_hydra.sweep.local import Finished, OneAtATime, Slots, run_points
 from amt_hydra.sweep.points import Point, plan_points
@@ -91,8 +92,9 @@ class Sweep:
 
         if not words:
             raise AmtError("the sweep has no point: one of its lists is empty", code=USAGE)
+        before = queue(self.environ) if to_submit else None
         points = plan_points(words, self.environ, self.cwd, self.config_dir, to_submit=to_submit)
-        points = without_queued(points, self.environ)
+        points = without_queued(points, self.environ, before)
         self.planned += points
         if not self.json:
             show_points(points, self.config_dir, first, to_submit=to_submit)

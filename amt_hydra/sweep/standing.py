@@ -60,12 +60,17 @@ def standings(entries: Sequence[Entry], environ: Mapping[str, str]) -> list[Stan
     return [_ended_by_slurm(now, said[now.job]) if now.job in said else now for now in found]
 
 
-def without_queued(points: Sequence[Point], environ: Mapping[str, str]) -> list[Point]:
-    """The points, those whose job Slurm still has left to it: whichever sweep has submitted it."""
+def without_queued(
+    points: Sequence[Point], environ: Mapping[str, str], before: Mapping[str, Queued] | None = None
+) -> list[Point]:
+    """The points, those whose job Slurm still has left to it: whichever sweep has submitted it.
+
+    `before` is what the queue held before they were planned: a job that has ended since must not be taken for none.
+    """
     wanted = {(point.exp_id, point.paths.lock): number for number, point in enumerate(points) if point.paths}
     outputs = {point.paths.outputs for point in points if point.paths}
     entries = [one for folder in outputs for one in read(folder) if one.place and (one.exp_id, one.lock) in wanted]
-    there = queue(environ) if entries else None
+    there = before if before is not None or not entries else queue(environ)
     found = list(points)
     for entry in entries:
         job = entry.place.found(there) if entry.place and there else None

@@ -125,6 +125,26 @@ def test_what_is_cancelled_has_saved_and_goes_on_when_it_is_tried_again(farm: La
         assert len(trained) <= 61, "a signal may fall between a step and its checkpoint"
 
 
+def test_a_job_that_left_no_word_is_told_of_by_slurm(farm: Lab, cluster: Cluster) -> None:
+    """By its controller, as no accounting runs here. One is killed, the other cancelled before it began."""
+    farm = replace(farm, environ={**farm.environ, "PACE": "100"})
+    assert farm.run("seed=1", *SLURM).returncode == 0
+    until(lambda: states(farm) == ["running"])
+    cluster("scontrol", "update", "PartitionName=main", "State=DOWN")
+    try:
+        assert farm.run("seed=2", *SLURM).returncode == 0
+        assert states(farm) == ["running", "queued"]
+        assert verb(farm, "cancel", "queued").returncode == 0
+        (job,) = (one for one in farm.processes() if "submitit.core._submit" in one.info["cmdline"])
+        job.kill()
+        until(lambda: ended(cluster))
+        until(lambda: not farm.processes())
+    finally:
+        cluster("scontrol", "update", "PartitionName=main", "State=UP")
+    told = [(point["state"], str(point["said"]).partition(": ")[2]) for point in points(farm)]
+    assert told == [("failed", "failed"), ("waiting", "cancelled")]
+
+
 def test_c10_a_preempted_task_of_an_array_goes_on_by_itself(farm: Lab, cluster: Cluster) -> None:
     """By Slurm, which requeues it; the other one is left alone. The warm-start is not started anew."""
     weights = farm.folder / "weights.ckpt"

@@ -10,7 +10,7 @@ from stand import Stand
 from amt_hydra.slurm import attempts
 from amt_hydra.slurm.allocation import Allocation
 from amt_hydra.slurm.place import Submitted
-from amt_hydra.slurm.queue import Queued
+from amt_hydra.slurm.queue import Queued, ends, partitions, queue
 from amt_hydra.slurm.resources import Resources
 from amt_hydra.sweep.points import plan_point
 
@@ -117,15 +117,90 @@ def test_the_job_that_a_process_is_in(environ: dict[str, str], found: Allocation
     assert Allocation.of_environment(environ) == found
 
 
-# Slurm's words, from scripts that print what real ones printed: no accounting runs here.
+# Slurm's words, from scripts that print what real ones printed (22.05.8): no accounting runs here.
+
+
+class Recorded:
+    """A PATH on which Slurm's commands print what they are told to; those that are told nothing fail."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environ = {"PATH": str(folder)}
+
+    def says(self, name: str, text: str) -> None:
+        (self.folder / f"{name}.out").write_text(text)
+        program = self.folder / name
+        program.write_text(f'#!/bin/sh\nexec /bin/cat "{program}.out"\n')
+        program.chmod(0o755)
 
 
 @pytest.fixture
-def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A PATH on which Slurm's commands print the files of their names."""
-    for name in ("sacct", "scontrol", "squeue"):
-        program = tmp_path / name
-        program.write_text(f'#!/bin/sh\n[ -e "{program}.out" ] && exec /bin/cat "{program}.out"\nexit 1\n')
-        program.chmod(0o755)
-    monkeypatch.chdir(tmp_path)
-    return {"PATH": str(tmp_path)}
+def recorded(tmp_path: Path) -> Recorded:
+    return Recorded(tmp_path)
+
+
+SACCT = """\
+1|TIMEOUT
+2|COMPLETED
+3|FAILED
+4|CANCELLED by 0
+5|REQUEUED
+6_0|COMPLETED
+6_1|OUT_OF_MEMORY
+9|NODE_FAIL
+10|CANCELLED by 0
+"""
+SCONTROL = """\
+JobId=3 JobName=a JobState=FAILED Reason=NonZeroExitCode Restarts=0 ExitCode=3:0
+JobId=5 JobName=a JobState=PENDING Reason=BeginTime Restarts=1 ExitCode=0:0
+JobId=6 ArrayJobId=6 ArrayTaskId=1 JobName=a JobState=FAILED Reason=NonZeroExitCode ExitCode=5:0
+JobId=8 ArrayJobId=6 ArrayTaskId=0 JobName=a JobState=COMPLETED Reason=None ExitCode=0:0
+JobId=10 ArrayJobId=10 ArrayTaskId=0-1 JobName=a JobState=CANCELLED Reason=JobHeldUser ExitCode=0:0
+"""
+
+
+def test_how_jobs_ended_by_recorded_accounting(recorded: Recorded) -> None:
+    recorded.says("sacct", SACCT)
+    jobs = ["1", "2", "3", "4", "5", "6_0", "6_1", "9", "10_1", "77"]
+    assert ends(recorded.environ, jobs) == {
+        "1": "its time limit",
+        "2": "completed",
+        "3": "failed",
+        "4": "cancelled",
+        "6_0": "completed",
+        "6_1": "out of memory",
+        "9": "its machine failed",
+        "10_1": "cancelled",
+    }
+
+
+@pytest.mark.parametrize("accounting", [None, ""], ids=["sacct fails", "sacct knows nothing"])
+def test_how_jobs_ended_by_a_recorded_controller(recorded: Recorded, accounting: str | None) -> None:
+    if accounting is not None:
+        recorded.says("sacct", accounting)
+    recorded.says("scontrol", SCONTROL)
+    found = ends(recorded.environ, ["3", "5", "6_0", "6_1", "10_0", "77"])
+    assert found == {"3": "failed", "6_0": "completed", "6_1": "failed", "10_0": "cancelled"}
+
+
+def test_where_no_slurm_answers_nothing_is_known(recorded: Recorded) -> None:
+    assert ends(recorded.environ, ["1"]) == {}
+    assert queue(recorded.environ) is None
+    assert partitions(recorded.environ) is None
+
+
+def test_the_limits_of_recorded_partitions(recorded: Recorded) -> None:
+    line = "PartitionName={} Default={} DefaultTime=NONE MaxTime={} State=UP\n"
+    rows = [("main", "YES", "1-02:30:00"), ("short", "NO", "01:00:00"), ("long", "NO", "UNLIMITED")]
+    recorded.says("scontrol", "".join(line.format(*row) for row in rows))
+    assert partitions(recorded.environ) == {"main": 1590, "": 1590, "short": 60, "long": None}
+
+
+def test_a_recorded_queue(recorded: Recorded) -> None:
+    recorded.says("squeue", "12_3|RUNNING|amt-a|None|n1\n13|PENDING|amt-b|Resources|\nslurm_load_jobs: a warning\n")
+    found = queue(recorded.environ)
+    assert found is not None
+    assert [str(job) for job in found.values()] == [
+        "Slurm job 12_3: running on n1",
+        "Slurm job 13: pending (Resources)",
+    ]
