@@ -169,7 +169,7 @@ def absolute(text: str, base: Path) -> Path:
 
 def _check_limits(value: Any, meta: Mapping[str, Any]) -> None:
     if meta.get("folder"):
-        _check_folder_name(value)
+        check_folder_name(value)
     if isinstance(value, str):
         return
     if "least" in meta and value < meta["least"]:
@@ -180,8 +180,11 @@ def _check_limits(value: Any, meta: Mapping[str, Any]) -> None:
         raise ValueError(f"must be above {meta['above']}")
 
 
-def _check_folder_name(name: str) -> None:
-    """A name that is one folder on every file system, no flag to argparse, and free of YourMT3's own "@" syntax."""
+def check_folder_name(name: str) -> None:
+    """A name that is one folder on every file system, no flag to argparse, and free of YourMT3's own "@" syntax.
+
+    Raises ValueError with what it must be.
+    """
     if not name.strip() or name in (".", "..") or name.startswith(("-", ".")):
         raise ValueError("must be a plain folder name, not empty and not starting with '-' or '.'")
     if any(c in "/\\@{}" or ord(c) < 32 for c in name):

@@ -20,6 +20,7 @@ from amt_hydra.preflight import Preflight, Request, look, request
 from amt_hydra.readback import launches
 from amt_hydra.repository import Repository, read
 from amt_hydra.runstate import records_of
+from amt_hydra.schema import check_folder_name
 from amt_hydra.settings import Settings
 from amt_hydra.slurm.resources import Resources, resources
 from amt_hydra.sweep.signature import signature
@@ -127,10 +128,10 @@ def plan_point(
     typed = Typed("train", words, config_dir)
     try:
         asked = replace(request(typed, environ, cwd), to_submit=to_submit)
+        mark = signature(asked.settings)
+        named = _named(asked, mark)
     except AmtError as error:
         return _refused(words, error)
-    mark = signature(asked.settings)
-    named = _named(asked, f"{asked.settings.exp_id}_{mark}")
     try:
         pre = look(named, environ, _read_once)
         action, why = _stands(pre, mark)
@@ -224,7 +225,14 @@ def _is_ours(pre: Preflight, mark: str) -> bool:
     return any(record.get("signature") == mark for record in launches(records_of(pre.subject.settings)))
 
 
-def _named(asked: Request, exp_id: str) -> Request:
+def _named(asked: Request, mark: str) -> Request:
+    """The same run under a name of its own. Raises AmtError where that would be none."""
+    exp_id = f"{asked.settings.exp_id}_{mark}"
+    try:
+        check_folder_name(exp_id)
+    except ValueError as error:
+        message = f"exp_id={asked.settings.exp_id}: with _{mark} after it, as a point is named, it {error}"
+        raise AmtError(message, fix=["name the sweep shorter: exp_id=…"]) from error
     words = (*(w for w in asked.typed.words if key_of(w) != "exp_id"), f"exp_id={exp_id}")
     return _changed(asked, words, replace(asked.settings, exp_id=exp_id), "exp_id")
 

@@ -43,6 +43,19 @@ def test_points_have_names_of_their_own_that_stay_the_same(stand: Stand) -> None
     assert again[0].exp_id == points[1].exp_id
 
 
+def test_c16_a_points_folder_is_its_name_and_eight_digits_whatever_its_overrides_are(stand: Stand) -> None:
+    name = "n" * 191  # names have 200 bytes, nine of which are the signature's
+    points = plan(stand, "seed=1,2", f"exp_id={name}", f"extra.env.NOTE=/a/{'b' * 300}/c", "max_steps=9999")
+    for point in points:
+        assert point.action == "start", point.why
+        assert point.exp_id == f"{name}_{point.signature}"
+        assert (len(point.exp_id), len(point.signature)) == (200, 8)
+        assert stand.follow(str(point.command(None))).stopped == ()
+    for point in plan(stand, "seed=1,2", f"exp_id={name}n"):
+        assert point.action == "refused"
+        assert point.why.endswith("as a point is named, it must be at most 200 bytes long")
+
+
 def test_the_command_of_a_point_is_the_run_of_this_point(stand: Stand) -> None:
     (point, _) = plan(stand, "seed=1,2", "max_steps=9999")
     pre = stand.follow(str(point.command(None)))
