@@ -29,7 +29,7 @@ train: $(READY) ## train the bundled melody transcriber, from scratch
 	$(BIN)/python -m amt_hydra repo=reference exp_id=first init.overwrite=true
 
 test: $(READY) $(OLDEST)/.ready ## the whole test suite
-	$(BIN)/pytest -n 3 --dist loadfile
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY) ## ruff
 	$(BIN)/ruff check .
@@ -52,7 +52,7 @@ bench: $(READY) ## speed and memory, as ratios within one run
 lowest: ## the tests with the lowest versions that pyproject.toml admits
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install --quiet --constraint constraints-lowest.txt --editable '.[dev]'
-	.venv-lowest/bin/pytest -n 3 --dist loadfile
+	.venv-lowest/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 clean: ## remove the virtual environment; outputs/ stays
 	rm -rf $(VENV) .venv-lowest

@@ -1,6 +1,7 @@
 """The points of a sweep, each planned and checked: what would be started, continued, skipped or refused."""
 
 import os
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from amt_hydra.checkpoint import Xray, best
 from amt_hydra.checks.base import Finding
 from amt_hydra.commands import Typed, key_of
 from amt_hydra.errors import AmtError
+from amt_hydra.launch.processes import tie_to_parent
 from amt_hydra.origins import Origin
 from amt_hydra.preflight import Preflight, Request, look, request
 from amt_hydra.readback import launches
@@ -108,8 +110,10 @@ def plan_points(
     workers = min(os.cpu_count() or 1, len(points))
     if len(points) <= _FEW or workers < 2:
         return _without_twins([plan(words) for words in points])
-    # Forked, so that none imports everything anew; this process has no threads of its own by then.
-    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+    # Forked, so that none imports everything anew; this process has no threads of its own by then. A worker would wait
+    # for its next point for ever where we are killed.
+    tied = tie_to_parent(signal.SIGKILL, os.getpid())
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork"), initializer=tied) as pool:
         return _without_twins(list(pool.map(plan, points, chunksize=max(1, len(points) // (workers * 8)))))
 
 

@@ -52,13 +52,22 @@ def test_the_first_failure_ends_the_sweep_where_that_is_asked_for(lab: Lab) -> N
     assert lab.steps() == {}
 
 
+def test_a_launcher_that_is_killed_while_it_plans_leaves_nothing_running(lab: Lab) -> None:
+    launcher = lab.start("seed=range(1,400)", "sweep.max_points=400")
+    until(lambda: len(lab.processes()) > 2)  # those that plan
+    launcher.kill()
+    launcher.communicate(timeout=60)
+    until(lambda: not lab.processes())
+    assert not (lab.folder / "outputs").exists()
+
+
 @pytest.mark.parametrize("at", [3, 9])
 def test_a_sweep_whose_launcher_is_killed_loses_nothing_and_trains_nothing_twice(lab: Lab, at: int) -> None:
     """SIGKILL in the first point, and in the second."""
     launcher = lab.start("seed=1,2,3")
     until(lambda: sum(map(len, lab.steps().values())) >= at)
     launcher.kill()
-    launcher.communicate()
+    launcher.communicate(timeout=60)
     until(lambda: not lab.processes())
     assert states(lab) in (["stopped", "waiting", "waiting"], ["done", "stopped", "waiting"])
     ledger = next((lab.folder / "outputs" / "sweeps").glob("*/ledger.jsonl"))
@@ -88,7 +97,7 @@ def test_twelve_points_whose_launcher_and_one_job_are_killed_at_random_are_finis
     time.sleep(moments.uniform(0, 8))
     tell_the_truth(lab)
     launcher.kill()
-    launcher.communicate()
+    launcher.communicate(timeout=60)
     until(lambda: not lab.processes())
     before = tell_the_truth(lab)
     assert "running" not in before, seed
@@ -178,7 +187,7 @@ def test_a_pool_whose_launcher_is_killed_leaves_no_lease_and_no_orphan(lab: Lab)
     launcher = lab.start(*words)
     until(lambda: len(lab.steps()) == 2)
     launcher.kill()
-    launcher.communicate()
+    launcher.communicate(timeout=60)
     until(lambda: not lab.processes())
     assert lab.run(*words).returncode == 0
     assert states(lab) == ["done"] * 4

@@ -51,7 +51,7 @@ def test_c08_c11_twenty_points_are_one_array_even_where_their_launcher_was_kille
     with contextlib.suppress(subprocess.TimeoutExpired):
         launcher.wait(moment)
     launcher.kill()
-    launcher.communicate()
+    launcher.communicate(timeout=60)
     until(lambda: not [one for one in farm.processes() if "sbatch" in one.name()])
     run = farm.run(*words)
     assert run.returncode == 0, f"killed after {moment:.2f} s: {run.stderr}"
