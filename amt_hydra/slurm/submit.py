@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _OURS = (
     *("nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus-per-node", "gpus", "gres", "time", "signal"),
-    *("array", "output", "error", "open-mode", "requeue", "no-requeue", "job-name", "wckey", "export"),
+    *("array", "output", "error", "open-mode", "requeue", "no-requeue", "job-name", "export"),
 )
 """Options of sbatch that follow from settings, or on which a requeue relies."""
 _LOOK_EVERY_S = 2.0
@@ -139,6 +139,7 @@ def _executor(asks: Resources | None, folder: Path, name: str) -> "SlurmExecutor
         ntasks_per_node=asks.tasks_per_node,
         cpus_per_task=asks.cpus_per_task,
         use_srun=False,
+        wckey=None,  # its own would be refused where they are enforced
         stderr_to_stdout=True,
         additional_parameters={"signal": f"B:USR2@{asks.signal_s}", "requeue": True, **dict(asks.options)},
         **{key: value for key, value in optional.items() if value is not None},

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import random
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -123,6 +124,33 @@ def test_what_is_cancelled_has_saved_and_goes_on_when_it_is_tried_again(farm: La
     for trained in farm.steps().values():
         assert sorted(set(trained)) == list(range(1, 61))
         assert len(trained) <= 61, "a signal may fall between a step and its checkpoint"
+
+
+def test_what_a_job_asks_for_is_what_sbatch_is_told(farm: Lab, cluster: Cluster) -> None:
+    """And nothing else: a setup of the user's runs first, and an option without a setting of its own is passed on."""
+    words = ("slurm.setup=['export PACE=0.01', 'echo \"set, up\"']", "slurm.options.comment=two words")
+    more = ("slurm.partition=short", "slurm.mem_gb=1", "slurm.cpus_per_task=2", "slurm.signal=90", "slurm.hours=0.5")
+    run = farm.run("seed=1", *SLURM[:2], *words, *more, "slurm.wait=true")
+    assert run.returncode == 0, run.stderr
+    (jobs,) = (farm.folder / "outputs" / "sweeps").glob("*/jobs")
+    (script,) = jobs.glob("*_submission.sh")
+    lines = script.read_text().splitlines()
+    asked = dict(line.removeprefix("#SBATCH --").split("=", 1) for line in lines if re.match("#SBATCH .*=", line))
+    names = ("partition", "mem", "cpus-per-task", "nodes", "ntasks-per-node", "time", "signal")
+    told = {name: asked[name] for name in names}
+    assert told == {
+        "partition": "short",
+        "mem": "1GB",
+        "cpus-per-task": "2",
+        "nodes": "1",
+        "ntasks-per-node": "1",
+        "time": "30",
+        "signal": "B:USR2@90",
+    }
+    assert "wckey" not in asked
+    (job,) = jobs.glob("*_log.out")
+    assert job.read_text().startswith("set, up")
+    assert "Comment=two words" in cluster("scontrol", "-o", "show", "job")
 
 
 def test_a_job_that_left_no_word_is_told_of_by_slurm(farm: Lab, cluster: Cluster) -> None:
