@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 # The codes follow sysexits(3); anything else is train.py's own (128 + n for a signal).
@@ -42,6 +43,15 @@ class AmtError(Exception):
         self.code = code
         self.new = tuple(new)
         self.drop = tuple(drop)
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Why something can never run as it was asked for, and the overrides under which it could."""
+
+    why: str
+    new: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
 
 
 def of_a_stream(error: BaseException) -> bool:

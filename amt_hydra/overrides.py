@@ -34,6 +34,7 @@ _FOLDERS = ("PWD", "OLDPWD")  # the shell's: "present working directory"
 _HYDRAS_SWEEP = re.compile(r"hydra(?:/|\.)(?:launcher|sweeper)(?:\.|/|$)")
 _FUNCTION = re.compile(r"(?:choice|range|interval|glob|shuffle|sort|tag)\(")
 _QUOTING = re.compile(r"[\[\](){}'\"]")
+_KEY = re.compile(r"[\w$-]+(?:\.[\w$-]+)*", re.ASCII)
 _ITEM_NAME = re.compile(r"([\w.-]+)['\"]?\s*:")
 
 
@@ -89,7 +90,7 @@ def _prepare(word: str, groups: Sequence[str], sweep: bool) -> str:
     if re.match(r"hydra(?:[./]|$)", key):
         raise _of_hydra(key)
     if f"{key}.".startswith(OPEN_MAPS):
-        return word if prefix == "~" else f"++{key}={_open_value(key, value or '', sweep)}"
+        return word if prefix == "~" else _open(key, value or "", sweep)
     group = key.partition("@")[0]
     if key not in known and group not in groups and not _is_section(key, known):
         raise unknown_key(key, groups)
@@ -192,6 +193,12 @@ def _no_override(word: str) -> AmtError:
 
 def _is_section(key: str, known: Mapping[str, Leaf]) -> bool:
     return any(k.startswith(f"{key}.") for k in known)
+
+
+def _open(key: str, value: str, sweep: bool) -> str:
+    if not _KEY.fullmatch(key):
+        raise AmtError(f"{key!r} is no key: names in it have letters, digits, _ and -", code=USAGE)
+    return f"++{key}={_open_value(key, value, sweep)}"
 
 
 def _open_value(key: str, value: str, sweep: bool) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from amt_hydra.slurm.queue import ask, cluster
+from amt_hydra.slurm.queue import ask, configured
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class SlurmJob:
         ours = SlurmJob.of_environment(environ)
         if ours is not None and (ours.id, ours.cluster) == (self.id, self.cluster):
             return self.restarts < ours.restarts
-        if self.cluster and cluster(environ) != self.cluster:
+        if self.cluster and configured(environ, "ClusterName") != self.cluster:
             return False
         return self._is_unknown_to_squeue(environ)
 

@@ -42,7 +42,8 @@ def show_points(points: Sequence[Point], config_dir: str | None, first: int, *, 
     for number, point in enumerate(points, first + 1):
         differs = " ".join(w for w in point.words if w not in shared and key_of(w) not in ("exp_id", "init"))
         action = Text(point.action, style=_STYLES[point.action])
-        table.add_row(str(number), action, _steps(point.step, point.goal), Text(differs), Text(point.exp_id))
+        steps = _steps(point.step, point.goal) if point.paths else ""  # it could not even be composed
+        table.add_row(str(number), action, steps, Text(differs), Text(point.exp_id))
     out.print(table)
     for number, point in enumerate(points, first + 1):
         if point.action == "refused":
@@ -100,15 +101,18 @@ def show_finished(end: Finished, number: str) -> None:
     line(console(stderr=True), f"[{number}]", f"{end.point.exp_id}: {end.verdict}", style)
 
 
-def show_end(planned: Sequence[Point], finished: Sequence[Finished], submitted: int, config_dir: str | None) -> None:
+def show_left_to_slurm(sweep: str, planned: int, submitted: int) -> None:
+    """How to look after what was submitted, and not waited for."""
+    out = console()
+    rest = planned - submitted
+    line(out, "sweep", f"{sweep}: {submitted} submitted, {rest} were done, running or queued", "bold green")
+    for what, words in (("how they stand", "status"), ("take them back", f"cancel {sweep}")):
+        line(out, "", f"{what}: {PROGRAM} {words}")
+
+
+def show_end(planned: Sequence[Point], finished: Sequence[Finished], config_dir: str | None) -> None:
     """How many ended well, and each that did not with its verdict and the command to go on with it."""
     out = console()
-    if submitted and not finished:
-        rest = len(planned) - submitted
-        line(out, "sweep", f"{submitted} submitted, {rest} were done, running or queued", "bold green")
-        for what, verb in (("how they stand", "status"), ("take them back", "cancel STATE|SIGNATURE|SWEEP")):
-            line(out, "", f"{what}: {PROGRAM} {verb}")
-        return
     well = sum(end.code == 0 for end in finished)
     bad = [end for end in finished if end.code != 0]
     left = sum(point.trains for point in planned) - len(finished)

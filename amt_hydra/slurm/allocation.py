@@ -13,6 +13,7 @@ class Allocation:
     """Machines."""
     tasks: int | None
     """Tasks that it was asked for, on all machines."""
+    cpus_per_task: int | None = None
 
     @staticmethod
     def of_environment(environ: Mapping[str, str]) -> "Allocation | None":
@@ -23,7 +24,7 @@ class Allocation:
         nodes = _number(environ, "SLURM_JOB_NUM_NODES") or _number(environ, "SLURM_NNODES") or 1
         per_node = _number(environ, "SLURM_NTASKS_PER_NODE")
         tasks = per_node * nodes if per_node else _number(environ, "SLURM_NTASKS")
-        return Allocation(job, nodes, tasks)
+        return Allocation(job, nodes, tasks, _number(environ, "SLURM_CPUS_PER_TASK"))
 
 
 def _number(environ: Mapping[str, str], name: str) -> int | None:

@@ -35,6 +35,11 @@ def read(records: Path) -> list[dict[str, Any]]:
     return json_lines(file_of(records))
 
 
+def requeued(attempts: Sequence[Mapping[str, Any]], job: str) -> int:
+    """How often this job was requeued at the signal."""
+    return sum(one.get("job") == job and "step" in one for one in attempts)
+
+
 def in_vain(attempts: Sequence[Mapping[str, Any]], job: str, step: int) -> int:
     """How many starts of this job in a row, up to now, began at `step` as well."""
     begun = [one["from"] for one in attempts if one.get("job") == job and "from" in one]

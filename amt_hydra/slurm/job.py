@@ -37,6 +37,8 @@ class PointJob:
     config_dir: str | None
     cwd: str
     signal_s: int
+    requeues: int
+    """How often it may be requeued at the signal."""
 
     def __call__(self) -> float | None:
         """Train it; returns the best score. Ends the process with the exit code of a run that failed."""
@@ -78,8 +80,12 @@ class PointJob:
                 _tell(paths, code=0, verdict=end.verdict)
                 raise SystemExit(0)
         step = _step(paths)
+        verdict = ""
         if step <= begun:
             verdict = f"not requeued: it began at step {begun}, and is at step {step} when its time is up"
+        elif attempts.requeued(attempts.read(paths.records), _job()) >= self.requeues:
+            verdict = f"not requeued: it was {self.requeues} times (slurm.requeues), and is at step {step}"
+        if verdict:
             _tell(paths, code=REFUSED, verdict=verdict)
             raise SystemExit(REFUSED)
         _tell(paths, verdict=f"its time is up at step {step}: requeued", step=step)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 _ANSWER_S = 20.0
 """Seconds that a Slurm command may take: a busy controller is slow, and no answer means that nothing is known."""
 _FORMAT = "%i|%T|%j|%r|%N"
+_FILTERS = ("SQUEUE_", "SCANCEL_", "SACCT_", "SLURM_CLUSTERS")
+"""Variables by which a user's shell has these commands show less than there is."""
 _ENDS = {
     "OUT_OF_MEMORY": "out of memory",
     "TIMEOUT": "its time limit",
@@ -57,7 +59,7 @@ def ask(environ: Mapping[str, str], command: str, *arguments: str) -> "subproces
             errors="replace",
             stdin=subprocess.DEVNULL,
             timeout=_ANSWER_S,
-            env={**environ, "LC_ALL": "C"},
+            env={**{name: text for name, text in environ.items() if not name.startswith(_FILTERS)}, "LC_ALL": "C"},
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -84,7 +86,8 @@ def ends(environ: Mapping[str, str], jobs: Sequence[str]) -> dict[str, str]:
 def _accounted(environ: Mapping[str, str], jobs: Sequence[str]) -> dict[str, str]:
     answer = ask(environ, "sacct", "-X", "-n", "-P", "-j", ",".join(jobs), "-o", "JobID,State")
     lines = answer.stdout.splitlines() if answer is not None and answer.returncode == 0 else ()
-    return {job: state for job, _, state in (line.partition("|") for line in lines)}
+    rows = (line.partition("|") for line in lines)
+    return {job.partition("_[")[0]: state for job, _, state in rows}  # 10_[0-3]: of an array, those that never began
 
 
 def _remembered(environ: Mapping[str, str]) -> dict[str, str]:
@@ -100,7 +103,7 @@ def _remembered(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def cancel(environ: Mapping[str, str], jobs: Sequence[str]) -> str:
-    """Cancel jobs; returns what is wrong, or ""."""
+    """Cancel jobs, by their ids or as --name=NAME; returns what is wrong, or ""."""
     answer = ask(environ, "scancel", *jobs)
     if answer is None:
         return "scancel does not answer"
@@ -109,7 +112,7 @@ def cancel(environ: Mapping[str, str], jobs: Sequence[str]) -> str:
 
 def partitions(environ: Mapping[str, str]) -> dict[str, int | None] | None:
     """The partitions with their time limits in minutes, None where there is no limit; the default one as "" too."""
-    answer = ask(environ, "scontrol", "-o", "show", "partition")
+    answer = ask(environ, "scontrol", "-a", "-o", "show", "partition")
     if answer is None or answer.returncode != 0:
         return None
     found: dict[str, int | None] = {}
@@ -122,14 +125,11 @@ def partitions(environ: Mapping[str, str]) -> dict[str, int | None] | None:
     return found
 
 
-def cluster(environ: Mapping[str, str]) -> str | None:
-    """The name of the cluster here."""
+def configured(environ: Mapping[str, str], name: str) -> str | None:
+    """A value of the configuration of the cluster here: ClusterName, MaxArraySize, …"""
     answer = ask(environ, "scontrol", "show", "config")
-    for line in answer.stdout.splitlines() if answer else ():
-        name, _, value = line.partition("=")
-        if name.strip() == "ClusterName":
-            return value.strip()
-    return None
+    rows = (line.partition("=") for line in (answer.stdout.splitlines() if answer else ()))
+    return next((value.strip() for key, _, value in rows if key.strip() == name), None)
 
 
 def _fields(line: str) -> dict[str, str]:

@@ -73,10 +73,10 @@ def resources(settings: Settings, channels: Mapping[str, Channel]) -> Resources:
         gpus_per_node=0 if ddp.accelerator == "cpu" else devices,
         minutes=max(1, math.ceil(slurm.hours * 60)),
         signal_s=slurm.signal,
-        partition=slurm.partition,
-        account=slurm.account,
-        qos=slurm.qos,
-        constraint=slurm.constraint,
+        partition=slurm.partition or None,
+        account=slurm.account or None,
+        qos=slurm.qos or None,
+        constraint=slurm.constraint or None,
         mem_gb=slurm.mem_gb,
         setup=slurm.setup,
         options=tuple(sorted(slurm.options.items())),
@@ -104,6 +104,9 @@ def starter(settings: Settings, machine: Machine, experiment: Path) -> Starter:
     devices = settings.ddp.devices
     if settings.launch.ranks != "srun" or not isinstance(devices, int):
         return Starter()
+    job = machine.job
+    # What the job was asked for, else what this machine has of it: another one may have less.
+    cpus = job.cpus_per_task if job and job.cpus_per_task else max(1, machine.cpus // devices)
     mark = hashlib.sha256(os.fsencode(experiment)).hexdigest()[:8]
     name = f"amt-{mark}"  # no two runs are in one experiment, so no two steps of a job have one name
     # Not inherited: srun takes none of the job's own numbers. Overlapping, as the job may itself be a step of srun's.
@@ -112,13 +115,13 @@ def starter(settings: Settings, machine: Machine, experiment: Path) -> Starter:
         "--overlap",
         f"--nodes={settings.ddp.nodes}",
         f"--ntasks-per-node={devices}",
-        f"--cpus-per-task={max(1, machine.cpus // devices)}",
+        f"--cpus-per-task={cpus}",
         "--kill-on-bad-exit=1",
         "--unbuffered",
         "--disable-status",  # Ctrl-C then reaches the ranks at once
         f"--job-name={name}",
     )
-    return Starter(words, asking(machine.job.job if machine.job else "", name))
+    return Starter(words, asking(job.job if job else "", name))
 
 
 def _workers(settings: Settings, channels: Mapping[str, Channel]) -> int:

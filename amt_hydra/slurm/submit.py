@@ -2,20 +2,22 @@
 
 import contextlib
 import io
+import math
+import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amt_hydra.checkpoint import checkpoints
 from amt_hydra.commands import key_of, quote
-from amt_hydra.errors import REFUSED, AmtError, nearest
+from amt_hydra.errors import REFUSED, AmtError, Never, nearest
 from amt_hydra.slurm import attempts
 from amt_hydra.slurm.job import PointJob
 from amt_hydra.slurm.place import Submitted
-from amt_hydra.slurm.queue import cancel, ends, partitions, queue
+from amt_hydra.slurm.queue import cancel, configured, ends, partitions, queue
 from amt_hydra.slurm.resources import Resources
 from amt_hydra.sweep.local import Finished
 from amt_hydra.sweep.points import Point, score
@@ -24,21 +26,20 @@ if TYPE_CHECKING:
     from submitit import SlurmExecutor
 
 _OURS = (
-    *("nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus-per-node", "gpus", "gres", "time", "signal"),
-    *("array", "output", "error", "open-mode", "requeue", "no-requeue", "job-name", "export"),
+    *("nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "gpus-per-node", "gpus", "gres", "time", "signal", "mem"),
+    *("partition", "account", "qos", "constraint", "array", "output", "error", "open-mode", "requeue", "no-requeue"),
+    *("job-name", "export", "clusters", "parsable", "wait", "test-only", "wrap", "chdir"),
 )
-"""Options of sbatch that follow from settings, or on which a requeue relies."""
+"""Options of sbatch that follow from settings, or on which we rely."""
+_DEFAULTS = {"SBATCH_PARTITION": "partition", "SBATCH_ACCOUNT": "account", "SBATCH_QOS": "qos"}
+"""Variables of sbatch that stand where a setting is not given. Its others would win over what we ask for."""
+_TASKS = 1000
+"""Tasks of one array, where the cluster does not say how many it takes (MaxArraySize; Slurm's own default is 1001)."""
 _LOOK_EVERY_S = 2.0
 
 
-def numbered(points: Sequence[Point], mark: str) -> dict[str, Submitted]:
-    """By exp_id, the name and place under which each will be submitted."""
-    nonce = f"{time.time_ns() & 0xFFFFFFFF:08x}"
-    found = {}
-    for number, group in enumerate(_groups(points)):
-        for task, point in enumerate(group):
-            found[point.exp_id] = Submitted(f"amt-{mark}-{nonce}-{number}", task if len(group) > 1 else None, None)
-    return found
+class StillQueuedError(AmtError):
+    """Something was submitted, and could not be taken back."""
 
 
 class Cluster:
@@ -54,49 +55,89 @@ class Cluster:
                 drop=["hydra.launcher"],
             )
         self._limits = found
+        most = configured(environ, "MaxArraySize") or ""
+        self._tasks = int(most) if most.isdigit() and int(most) else _TASKS
 
-    def never(self, point: Point) -> str:
-        """Why a point can never run as it asks to; "" where nothing says so."""
+    def numbered(self, points: Sequence[Point], mark: str) -> dict[str, Submitted]:
+        """By exp_id, the name and place under which each will be submitted."""
+        nonce = f"{time.time_ns() & 0xFFFFFFFF:08x}"
+        found = {}
+        for number, group in enumerate(self._groups(points)):
+            for task, point in enumerate(group):
+                found[point.exp_id] = Submitted(f"amt-{mark}-{nonce}-{number}", task if len(group) > 1 else None, None)
+        return found
+
+    def never(self, point: Point) -> Never | None:
+        """Why a point can never run as it asks to, where something says so."""
         asks = point.asks
         assert asks is not None  # it was planned
-        named = f"slurm.partition={asks.partition}" if asks.partition else "the default partition"
-        if (asks.partition or "") not in self._limits:
-            there = sorted(name for name in self._limits if name)
-            close = nearest(asks.partition or "", there) or (there[0] if there else "")
-            return f"{named}: there is none of that name; there are {', '.join(there)} (slurm.partition={close})"
-        limit = self._limits[asks.partition or ""]
+        asked = asks.partition or self._environ.get("SBATCH_PARTITION") or ""
+        named = f"slurm.partition={asked}" if asked else "the default partition"
+        there = sorted(name for name in self._limits if name)
+        lost = [name for name in asked.split(",") if name not in self._limits]  # Slurm takes the first that is free
+        if lost:
+            close = nearest(lost[0], there) or (there[0] if there else "null")
+            why = f"{named}: there is no {lost[0] or 'default one'}; there are {', '.join(there)}"
+            return Never(why, (f"slurm.partition={close}",))
+        limits = [self._limits[name] for name in asked.split(",")]
+        limit = None if None in limits else max(limit or 0 for limit in limits)
         if limit is not None and asks.minutes > limit:
-            return (
-                f"slurm.hours={asks.minutes / 60:g} is beyond the limit of {named}, {limit / 60:g} hours: a run that "
-                f"is not done by then is requeued and goes on, so give slurm.hours={limit / 60:g}"
+            hours = f"{math.floor(limit / 60 * 1e4) / 1e4:g}"
+            why = (
+                f"slurm.hours={asks.minutes / 60:g} is beyond the limit of {named}, {hours} hours: a run that is not "
+                "done by then is requeued and goes on"
             )
-        ours = [name for name, _ in asks.options if name in _OURS]
-        return f"slurm.options.{ours[0]}: this follows from other settings (ddp.*, slurm.*)" if ours else ""
+            return Never(why, (f"slurm.hours={hours}",))
+        ours = [f"slurm.options.{name}" for name, _ in asks.options if name in _OURS]
+        return Never(f"{ours[0]}: this follows from other settings (ddp.*, slurm.*)", (), tuple(ours)) if ours else None
 
     def submit(
         self, points: Sequence[Point], places: Mapping[str, Submitted], folder: Path, cwd: Path, config_dir: str | None
     ) -> dict[str, str]:
-        """Submit all; returns their job ids by exp_id. Raises AmtError where one is refused, and then none is left."""
+        """Submit all; returns their job ids by exp_id. Raises AmtError where one is refused, and then none is left.
+
+        Raises StillQueuedError where that is not sure. The same holds for Ctrl-C.
+        """
         found: dict[str, str] = {}
+        before = _files(folder)
         try:
-            for group in _groups(points):
-                executor = _executor(group[0].asks, folder, places[group[0].exp_id].name)
-                # What sbatch says of a refusal is in the error as well.
-                with contextlib.redirect_stderr(io.StringIO()), executor.batch():
+            for group in self._groups(points):
+                asks = group[0].asks
+                assert asks is not None  # it was planned
+                executor = _executor(asks, folder, places[group[0].exp_id].name)
+                with _quiet_sbatch(asks), executor.batch():
                     jobs = [executor.submit(_job(point, cwd, config_dir)) for point in group]
                 found |= {point.exp_id: job.job_id for point, job in zip(group, jobs, strict=True)}
-        except Exception as error:  # submitit has several of its own; what sbatch said is in all of them
-            if found:
-                cancel(self._environ, list(found.values()))
+        except BaseException as error:
+            self._take_back({places[point.exp_id].name for point in points}, error)
+            for file in _files(folder) - before:
+                file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # others lie there
+                folder.rmdir()
+            if not isinstance(error, Exception):
+                raise
             raise AmtError(
-                f"sbatch refused: {_said(error)}; nothing was submitted",
-                fix=["ask for less: ddp.*, slurm.hours, slurm.cpus_per_task, slurm.mem_gb; or name slurm.partition"],
+                f"sbatch refused: {_said(error)}; nothing was submitted. Asked for: {asks}",
+                fix=["change what it asks for: ddp.*, slurm.*; see what there is: sinfo -o '%P %l %D %c %m %G %f'"],
                 code=REFUSED,
             ) from error
         return found
 
+    def _take_back(self, names: Iterable[str], error: BaseException) -> None:
+        """Cancel by name: sbatch may have failed, or been interrupted, after Slurm had taken the job."""
+        for name in names:
+            wrong = cancel(self._environ, [f"--name={name}"])
+            if wrong:
+                raise StillQueuedError(
+                    f"sbatch: {_said(error)}; and {wrong}: jobs named {name} may be queued, and the ledger has them",
+                    fix=["see them: python -m amt_hydra status", f"take them back: scancel --name={name}"],
+                ) from error
+
     def wait(self, points: Sequence[Point], jobs: Mapping[str, str]) -> Iterator[Finished]:
-        """Yield how each ended. Ctrl-C ends the waiting, and not the jobs."""
+        """Yield how each ended; after a failure under sweep.fail_fast the others are cancelled.
+
+        Ctrl-C ends the waiting, and not the jobs.
+        """
         left = {point.exp_id: point for point in points}
         missed: dict[str, int] = defaultdict(int)
         while left:
@@ -105,24 +146,44 @@ class Cluster:
                 missed[exp_id] += there is not None and jobs[exp_id] not in there
                 if missed[exp_id] > 1:  # a requeue may be between two states
                     del left[exp_id]
-                    yield _finished(point, jobs[exp_id], self._environ)
+                    end = _finished(point, jobs[exp_id], self._environ)
+                    if end.ends_the_sweep and left:
+                        cancel(self._environ, [jobs[other] for other in left])
+                    yield end
             time.sleep(_LOOK_EVERY_S)
 
+    def _groups(self, points: Sequence[Point]) -> list[list[Point]]:
+        """Those that ask for the same, in the order of the sweep, no more at once than an array may have tasks."""
+        found: dict[Resources | None, list[Point]] = defaultdict(list)
+        for point in points:
+            found[point.asks].append(point)
+        size = self._tasks
+        return [group[first : first + size] for group in found.values() for first in range(0, len(group), size)]
 
-def _groups(points: Sequence[Point]) -> list[list[Point]]:
-    """Those that ask for the same, in the order of the sweep."""
-    found: dict[Resources | None, list[Point]] = defaultdict(list)
-    for point in points:
-        found[point.asks].append(point)
-    return list(found.values())
+
+def _files(folder: Path) -> set[Path]:
+    return {file for file in folder.iterdir() if file.is_file()} if folder.is_dir() else set()
 
 
-def _executor(asks: Resources | None, folder: Path, name: str) -> "SlurmExecutor":
+@contextlib.contextmanager
+def _quiet_sbatch(asks: Resources) -> Iterator[None]:
+    """Without those of sbatch's variables that would win over what is asked for, and without a line of its own: what it
+    says of a refusal is in the error as well."""
+    kept = {name for name, field in _DEFAULTS.items() if getattr(asks, field) is None}
+    away = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("SBATCH_") and name not in kept}
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        os.environ.update(away)
+
+
+def _executor(asks: Resources, folder: Path, name: str) -> "SlurmExecutor":
     from submitit import SlurmExecutor
 
-    assert asks is not None  # it was planned
     # In the batch step itself, and with exec as its only process: the signal reaches it alone, and it passes that on.
-    executor = SlurmExecutor(folder=folder, max_num_timeout=asks.requeues, python=f"exec {quote(sys.executable)}")
+    # How often it is requeued is counted in the job, which knows of all that ended it.
+    executor = SlurmExecutor(folder=folder, max_num_timeout=sys.maxsize, python=f"exec {quote(sys.executable)}")
     optional = {
         "partition": asks.partition,
         "account": asks.account,
@@ -155,13 +216,15 @@ def _job(point: Point, cwd: Path, config_dir: str | None) -> PointJob:
     if asks.nodes * asks.tasks_per_node > 1:
         more.append("launch.ranks=srun")
     words = (*point.asked, *(word for word in more if key_of(word) not in own))
-    return PointJob(words, config_dir, str(cwd), asks.signal_s)
+    return PointJob(words, config_dir, str(cwd), asks.signal_s, asks.requeues)
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """What sbatch wrote, without submitit's and its own preface."""
     lines = [line.partition("error: ")[2] or line for line in str(error).splitlines() if "sbatch" in line]
-    return "; ".join(dict.fromkeys(line.strip() for line in lines if line.strip())) or str(error)
+    return (
+        "; ".join(dict.fromkeys(line.strip() for line in lines if line.strip())) or str(error) or type(error).__name__
+    )
 
 
 def _finished(point: Point, job: str, environ: Mapping[str, str]) -> Finished:

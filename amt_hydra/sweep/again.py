@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
+from amt_hydra.commands import key_of, render
 from amt_hydra.errors import REFUSED, USAGE, AmtError, nearest
 from amt_hydra.report.sweep import show_acted
 from amt_hydra.slurm.queue import cancel as cancel_jobs
@@ -24,7 +25,9 @@ _LEFT = ("failed", "stopped", "waiting")
 def cancel(outputs: Path, chosen: Sequence[str], environ: Mapping[str, str], *, json: bool) -> int:
     """End what runs and take back what is queued, of the points chosen. What they have saved stays."""
     found = [now for _, now in _chosen("cancel", outputs, chosen, environ) if now.state in _ACTIVE]
-    told = [(now.exp_id, _cancelled(now, environ)) for now in found]
+    jobs = [now.job for now in found if now.job is not None and now.in_queue]
+    wrong = cancel_jobs(environ, jobs) if jobs else ""  # all at once: there may be hundreds
+    told = [(now.exp_id, wrong if now.job in jobs else _ended(now)) for now in found]
     if json:
         print(json_module.dumps([{"exp_id": exp_id, "error": wrong} for exp_id, wrong in told], indent=2))
     else:
@@ -35,18 +38,20 @@ def cancel(outputs: Path, chosen: Sequence[str], environ: Mapping[str, str], *, 
 def retry(outputs: Path, chosen: Sequence[str], environ: Mapping[str, str], *, json: bool) -> list[Sweep]:
     """Have those of the points chosen that failed, stopped or never began run again, as their sweeps had asked for it.
 
-    Each goes on where it has got somewhere. Raises AmtError where one is refused.
+    Each goes on where it has got somewhere: what it was to overwrite it overwrites once. Raises AmtError where one is
+    refused.
     """
-    groups: dict[tuple[Asked, str], list[Entry]] = defaultdict(list)
+    groups: dict[tuple[Asked, str], list[tuple[str, ...]]] = defaultdict(list)
     for entry, now in _chosen("retry", outputs, chosen, environ):
         if now.state in _LEFT:
-            groups[entry.asked, entry.sweep].append(entry)
+            once = () if now.state == "waiting" else ("init.overwrite",)
+            groups[entry.asked, entry.sweep].append(tuple(w for w in entry.words if key_of(w) not in once))
     done = []
-    for (asked, sweep), entries in groups.items():
+    for (asked, sweep), words in groups.items():
         file = outputs / ledger.FOLDER / sweep / ledger.FILE
         task = Sweep(environ, asked.cwd, asked.config_dir, False, json, asked.launcher, asked.gpus, file)
         done.append(task)
-        _launch(task, [entry.words for entry in entries])
+        _launch(task, words)
     return done
 
 
@@ -71,28 +76,34 @@ def _chosen(
     if not chosen:
         raise AmtError(
             f"{verb} what? Name points by signature, exp_id, sweep or state",
-            fix=[f"{verb} {_ACTIVE[0] if verb == 'cancel' else _LEFT[0]}", "see them: python -m amt_hydra status"],
+            fix=[
+                render(verb, [_ACTIVE[0] if verb == "cancel" else _LEFT[0]]),
+                f"see them: {render('status', [])}",
+            ],
             code=USAGE,
         )
     for word in chosen:
-        names = {name for entry, _ in pairs for name in (entry.signature, entry.exp_id, entry.sweep)}
+        names = {name for entry, _ in pairs for name in _names(entry)}
         if word not in names and word not in states:
             close = nearest(word, [*names, *states])
             hint = [f"did you mean {close}?"] if close else []
             raise AmtError(
                 f"{verb} {word}: no point in {outputs} has this signature, exp_id or sweep; states are "
                 f"{', '.join(states)}",
-                fix=[*hint, "see them: python -m amt_hydra status"],
+                fix=[*hint, f"see them: {render('status', [])}"],
                 code=USAGE,
             )
     wanted = set(chosen)
-    return [(entry, now) for entry, now in pairs if wanted & {entry.signature, entry.exp_id, entry.sweep, now.state}]
+    return [(entry, now) for entry, now in pairs if wanted & {*_names(entry), now.state}]
 
 
-def _cancelled(now: Standing, environ: Mapping[str, str]) -> str:
-    """Cancel one; returns what is wrong, or ""."""
-    if now.job is not None and now.in_queue:
-        return cancel_jobs(environ, [now.job])
+def _names(entry: Entry) -> tuple[str, ...]:
+    """Those of a point; exp_id as it was typed names all points of it."""
+    return entry.signature, entry.exp_id, entry.exp_id.removesuffix(f"_{entry.signature}"), entry.sweep
+
+
+def _ended(now: Standing) -> str:
+    """End one that no queue has; returns what is wrong, or ""."""
     holder = now.holder
     if holder is None:
         return "it has ended by itself"

@@ -10,7 +10,7 @@ from amt_hydra.errors import USAGE, AmtError
 from amt_hydra.line import Line
 from amt_hydra.preflight import request
 from amt_hydra.report.data import plain
-from amt_hydra.report.sweep import show_end
+from amt_hydra.report.sweep import show_end, show_left_to_slurm
 from amt_hydra.sweep.again import cancel, retry
 from amt_hydra.sweep.run import Sweep, sweep
 from amt_hydra.sweep.status import status
@@ -53,7 +53,10 @@ def _points(line: Line, environ: Mapping[str, str], cwd: Path) -> tuple[list[str
 
 
 def _show_end(task: Sweep) -> None:
-    show_end(task.planned, task.finished, len(task.submitted), task.config_dir)
+    if task.submitted and not task.finished:
+        show_left_to_slurm(task.name, len(task.planned), len(task.submitted))
+    else:
+        show_end(task.planned, task.finished, task.config_dir)
 
 
 def _sweep(line: Line, environ: Mapping[str, str], cwd: Path) -> int:

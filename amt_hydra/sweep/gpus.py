@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amt_hydra.errors import USAGE, AmtError
+from amt_hydra.errors import USAGE, AmtError, Never
 from amt_hydra.sweep.points import Point
 
 if TYPE_CHECKING:
@@ -36,10 +36,12 @@ class GpuPool:
         self._folder = folder or Path(tempfile.gettempdir()) / f"amt_hydra-gpus-{os.getuid()}"
         self._leases: dict[str, list[BaseFileLock]] = {}
 
-    def never(self, point: Point) -> str:
+    def never(self, point: Point) -> Never | None:
         """Say so where a point has more devices than there are GPUs."""
         wanted, there = _wanted(point), len(self.gpus)
-        return f"ddp.devices={wanted}, and the pool has {there} GPUs" if wanted > there else ""
+        if wanted <= there:
+            return None
+        return Never(f"ddp.devices={wanted}, and the pool has {there} GPUs", (f"ddp.devices={there}",))
 
     def take(self, point: Point) -> Mapping[str, str] | None:
         """Lease as many GPUs as the point has devices; None where so many are not free."""

@@ -63,14 +63,19 @@ def write(
 
 
 @contextlib.contextmanager
-def kept(file: Path) -> Iterator[None]:
-    """Where an error comes out of the block, have the ledger be as it was before."""
+def kept(file: Path, but: type[Exception]) -> Iterator[None]:
+    """Where an error comes out of the block, have the ledger be as it was before; `but` where it is this one."""
     before = file.read_bytes() if file.exists() else None
     try:
         yield
+    except but:
+        raise
     except BaseException:
         if before is None:
             file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # something else lies there
+                file.parent.rmdir()
+                file.parent.parent.rmdir()
         else:
             _replace(file, before)
         raise

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from amt_hydra.errors import INTERRUPTED
+from amt_hydra.errors import INTERRUPTED, Never
 from amt_hydra.launch.processes import tie_to_parent
 from amt_hydra.sweep.points import Point
 
@@ -44,8 +44,8 @@ class Slots(Protocol):
     quiet: bool
     """Whether several may run at once, so that what they print would run together: it is in their logs then."""
 
-    def never(self, point: Point) -> str:
-        """Why a point can never get what it needs; "" where it can."""
+    def never(self, point: Point) -> Never | None:
+        """Why a point can never get what it needs; None where it can."""
 
     def take(self, point: Point) -> Mapping[str, str] | None:
         """Reserve what a point needs; returns the variables by which it gets that, or None where it has to wait."""
@@ -63,10 +63,10 @@ class OneAtATime:
     def __init__(self) -> None:
         self._taken = False
 
-    def never(self, point: Point) -> str:
+    def never(self, point: Point) -> Never | None:
         """It always can."""
         del point
-        return ""
+        return None
 
     def take(self, point: Point) -> Mapping[str, str] | None:
         """Reserve the machine."""

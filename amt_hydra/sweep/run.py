@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from amt_hydra.commands import key_of
 from amt_hydra.conf_path import groups, search_dirs, shipped
-from amt_hydra.errors import REFUSED, USAGE, AmtError, nearest
-from amt_hydra.slurm.queue import queue
+from amt_hydra.errors import REFUSED, USAGE, AmtError, Never, nearest
+from amt_hydra.slurm.queue import Queued, queue
 from amt_hydra.sweep import ledger
 from amt_hydra.sweep.local import Finished, OneAtATime, Slots, run_points
 from amt_hydra.sweep.points import Point, plan_points
@@ -42,6 +42,8 @@ class Sweep:
     planned: list[Point] = field(default_factory=list)
     submitted: dict[str, str] = field(default_factory=dict)
     """Job ids by exp_id."""
+    name: str = ""
+    """The sweep's in the ledgers; "" where none was written."""
     finished: list[Finished] = field(default_factory=list)
 
     def __call__(self, _config: Any) -> Any:
@@ -52,7 +54,7 @@ class Sweep:
         self, words: Sequence[tuple[str, ...]], first: int, slots: Callable[[], Slots] = OneAtATime
     ) -> "list[JobReturn]":
         """Plan a point per tuple of `words`; where nothing is refused, run them. Returns the scores, NaN for none."""
-        points = self._planned(words, first, to_submit=False)
+        points = self._planned(words, first)
         shared = slots()
         _refuse_never(points, shared.never)
         if not self.only_plan:
@@ -66,33 +68,43 @@ class Sweep:
         Returns the best score of each, or NaN: for those that are yet to run as well.
         """
         from amt_hydra.report.sweep import show_submitted
-        from amt_hydra.slurm.submit import Cluster, numbered
+        from amt_hydra.slurm.submit import Cluster, StillQueuedError
 
-        points = self._planned(words, first, to_submit=True)
+        before = queue(self.environ)  # before they are planned: what ends meanwhile must not be taken for never begun
+        points = self._planned(words, first, to_submit=True, before=before)
         cluster = Cluster(self.environ)
+        if before is None:
+            raise AmtError("squeue does not answer: what is queued already cannot be told", fix=["try again: squeue"])
         _refuse_never(points, cluster.never)
         todo = self._todo(points)
         if todo and not self.only_plan:
             file = self.ledger_file or ledger.path_of(points)
-            places = numbered(todo, file.parent.name)
-            with ledger.kept(file):
+            places = cluster.numbered(todo, file.parent.name)
+            with ledger.kept(file, but=StillQueuedError):
                 ledger.write(points, self._asked, places, self.ledger_file)
                 jobs = cluster.submit(todo, places, file.parent / "jobs", self.cwd, self.config_dir)
             places = {exp_id: replace(place, job=jobs[exp_id]) for exp_id, place in places.items()}
             ledger.write(points, self._asked, places, self.ledger_file)
             self.submitted |= jobs
+            self.name = file.parent.name
             show_submitted(jobs, file)
             if self.needs_values or todo[0].wait:
                 self._follow(cluster.wait(todo, jobs), points, first)
         return self._returned(points)
 
-    def _planned(self, words: Sequence[tuple[str, ...]], first: int, *, to_submit: bool) -> list[Point]:
+    def _planned(
+        self,
+        words: Sequence[tuple[str, ...]],
+        first: int,
+        *,
+        to_submit: bool = False,
+        before: Mapping[str, Queued] | None = None,
+    ) -> list[Point]:
         """The points, shown. Raises AmtError where one is refused, or there are too many."""
         from amt_hydra.report.sweep import show_points
 
         if not words:
             raise AmtError("the sweep has no point: one of its lists is empty", code=USAGE)
-        before = queue(self.environ) if to_submit else None
         points = plan_points(words, self.environ, self.cwd, self.config_dir, to_submit=to_submit)
         points = without_queued(points, self.environ, before)
         self.planned += points
@@ -201,11 +213,12 @@ def _refuse(points: Sequence[Point]) -> None:
         )
 
 
-def _refuse_never(points: Sequence[Point], never: Callable[[Point], str]) -> None:
+def _refuse_never(points: Sequence[Point], never: Callable[[Point], Never | None]) -> None:
     """Nothing is started where a point would wait for ever."""
-    found = dict.fromkeys(why for point in points if (why := never(point)))
+    found = list(dict.fromkeys(one for point in points if (one := never(point))))
     if found:
-        raise AmtError("; ".join(found), fix=["ask for less, or take another launcher"], code=REFUSED)
+        new, drop = found[0].new, found[0].drop
+        raise AmtError("; ".join(one.why for one in found), new=new, drop=drop, code=REFUSED)
 
 
 def _returned(overrides: Sequence[str], value: float | None) -> "JobReturn":

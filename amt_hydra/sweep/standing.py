@@ -48,8 +48,9 @@ class Standing:
 
 def standings(entries: Sequence[Entry], environ: Mapping[str, str]) -> list[Standing]:
     """Look at every point; Slurm is asked only where one was submitted, of ended jobs only where they left no word."""
-    submitted = any(entry.place is not None for entry in entries)
-    there = queue(environ) if submitted else None
+    places = {(entry.exp_id, entry.lock): entry.place for entry in entries if entry.place}  # of whichever sweep
+    entries = [replace(entry, place=places.get((entry.exp_id, entry.lock))) for entry in entries]
+    there = queue(environ) if places else None
     found = [_standing(entry, there) for entry in entries]
     silent = [
         now.job
@@ -95,6 +96,8 @@ def _standing(entry: Entry, there: Mapping[str, Queued] | None) -> Standing:
     else:
         state = _ended(entry, step, told)
     said = " · ".join(str(one) for one in (job, holder) if one is not None) or str((told or {}).get("verdict", ""))
+    if entry.place and there is None and state in ("stopped", "waiting"):
+        said = "squeue does not answer: it may be queued"
     return Standing(
         sweep=entry.sweep,
         exp_id=entry.exp_id,

@@ -103,6 +103,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
     run = farm.run("seed=1,2", *SLURM, *words)
     assert run.returncode == 78, run.stdout + run.stderr
     assert said in run.stderr
+    assert "  -> " in run.stderr
     assert not list((farm.folder / "outputs").rglob("ledger.jsonl"))
     assert not cluster.jobs()
 

@@ -53,6 +53,13 @@ def test_a_time_limit_is_whole_minutes_and_never_less_than_asked_for(stand: Stan
     assert asked(stand, "ddp=cpu1", "slurm.hours=0.51").minutes == 31
 
 
+@pytest.mark.parametrize("name", ["partition", "account", "qos", "constraint"])
+def test_a_name_that_is_empty_is_not_asked_for(stand: Stand, name: str) -> None:
+    """A shell's variable that was not set makes one: slurm.partition=$PARTITION."""
+    assert getattr(asked(stand, "ddp=cpu1", f"slurm.{name}="), name) is None
+    assert getattr(asked(stand, "ddp=cpu1", f"slurm.{name}=a"), name) == "a"
+
+
 def test_who_starts_the_processes_is_one_party(stand: Stand) -> None:
     assert asked(stand, "ddp=gpu1").owner == "one process, started by the job"
     assert asked(stand, "ddp=nodes2x4").owner == (

@@ -73,8 +73,10 @@ def test_one_that_somebody_computes_on_is_left_alone(tmp_path: Path, points: lis
 
 def test_a_point_that_would_wait_for_ever_is_told(tmp_path: Path, points: list[Point]) -> None:
     gpus = GpuPool(["0", "1"], free, tmp_path)
-    assert gpus.never(replace(points[0], devices=4)) == "ddp.devices=4, and the pool has 2 GPUs"
-    assert gpus.never(points[0]) == ""
+    told = gpus.never(replace(points[0], devices=4))
+    assert told is not None
+    assert (told.why, told.new) == ("ddp.devices=4, and the pool has 2 GPUs", ("ddp.devices=2",))
+    assert gpus.never(points[0]) is None
 
 
 def test_the_pool_is_what_is_visible(monkeypatch: pytest.MonkeyPatch) -> None:
