@@ -103,7 +103,8 @@ def _prepare(word: str, groups: Sequence[str], sweep: bool) -> str:
     if value in ("", "null") or key not in known or not (known[key].accepts(str) or known[key].accepts(Path)):
         return word
     several = elements(value) if sweep else ()
-    if several == (value,) or (several and not known[key].accepts(Path)):
+    one = known[key].accepts(Path) or key.startswith("slurm.")  # a list of partitions is Slurm's own, and no two runs
+    if several == (value,) or (several and not one):
         return f"{prefix}{key}={value if several == (value,) else ','.join(map(quote, several))}"
     return f"{prefix}{key}={quote(value)}"
 

@@ -221,10 +221,9 @@ def _job(point: Point, cwd: Path, config_dir: str | None) -> PointJob:
 
 def _said(error: BaseException) -> str:
     """What sbatch wrote, without submitit's and its own preface."""
-    lines = [line.partition("error: ")[2] or line for line in str(error).splitlines() if "sbatch" in line]
-    return (
-        "; ".join(dict.fromkeys(line.strip() for line in lines if line.strip())) or str(error) or type(error).__name__
-    )
+    lines = [line.partition("sbatch: ")[2].removeprefix("error: ").strip() for line in str(error).splitlines()]
+    told = dict.fromkeys(line for line in lines if line and not line.startswith("Try "))
+    return "; ".join(told) or str(error) or type(error).__name__
 
 
 def _finished(point: Point, job: str, environ: Mapping[str, str]) -> Finished:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -130,6 +131,19 @@ def tell_the_truth(lab: Lab) -> list[str]:
         if point["state"] == "running":
             assert point["holder"]["host"]
     return [point["state"] for point in found]
+
+
+def test_retry_overwrites_once_and_then_goes_on(lab: Lab) -> None:
+    """By the name that was typed, without the signature."""
+    assert lab.run("seed=1", "exp_id=mine").returncode == 0
+    launcher = lab.start("seed=1", "exp_id=mine", "init.overwrite=true", "max_steps=60")
+    until(lambda: len(lab.steps()) == 2)  # the one that was moved aside is still there
+    until(lambda: max(map(len, lab.steps().values())) > 8)
+    launcher.send_signal(signal.SIGINT)
+    launcher.communicate(timeout=60)
+    fast = replace(lab, environ={**lab.environ, "PACE": "0.01"})
+    assert fast.done([sys.executable, "-m", "amt_hydra", "retry", "mine"]).returncode == 0
+    assert sorted(map(len, lab.steps().values())) in ([6, 60], [6, 61])
 
 
 def test_ctrl_c_ends_the_point_and_the_sweep(lab: Lab) -> None:

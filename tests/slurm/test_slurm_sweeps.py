@@ -4,8 +4,11 @@ import contextlib
 import json
 import random
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -90,7 +93,9 @@ def test_a_job_that_fails_is_named_and_tried_again(farm: Lab) -> None:
             ("slurm.cpus_per_task=100",),
             "sbatch refused: Batch job submission failed: More processors requested than permitted",
         ),
-        (("slurm.partition=mian",), "slurm.partition=mian: there is none of that name; there are main, short"),
+        (("slurm.partition=mian",), "slurm.partition=mian: there is no mian; there are main, short"),
+        (("slurm.partition=short,mian",), "slurm.partition=short,mian: there is no mian; there are main, short"),
+        (("slurm.options.nope=1",), "sbatch refused: unrecognized option '--nope=1'"),
         (("slurm.partition=short", "slurm.hours=2"), "beyond the limit of slurm.partition=short, 1 hours"),
         (("slurm.options.time=5",), "slurm.options.time: this follows from other settings"),
         (("ddp=auto",), "ddp.accelerator=auto says nothing to Slurm"),
@@ -104,8 +109,64 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
     assert run.returncode == 78, run.stdout + run.stderr
     assert said in run.stderr
     assert "  -> " in run.stderr
-    assert not list((farm.folder / "outputs").rglob("ledger.jsonl"))
+    assert not [file for file in (farm.folder / "outputs").rglob("*") if file.is_file()]
     assert not cluster.jobs()
+
+
+def test_ctrl_c_while_points_are_submitted_leaves_none_in_the_queue_and_no_ledger(farm: Lab, cluster: Cluster) -> None:
+    """sbatch is a script here that does what the real one does, and then hangs: Slurm has the jobs already."""
+    real, bin_ = shutil.which("sbatch"), farm.folder / "bin"
+    bin_.mkdir()
+    (bin_ / "sbatch").write_text(f'#!/bin/sh\n{real} "$@"\nexec sleep 600\n')
+    (bin_ / "sbatch").chmod(0o755)
+    farm = replace(farm, environ={**farm.environ, "PATH": f"{bin_}:{farm.environ['PATH']}", "PACE": "100"})
+    launcher = farm.start("seed=1,2", *SLURM)
+    until(lambda: len(cluster.jobs()) == 2)
+    time.sleep(0.5)
+    launcher.send_signal(signal.SIGINT)
+    launcher.communicate(timeout=60)
+    assert launcher.returncode == 130
+    until(lambda: ended(cluster))
+    assert not list((farm.folder / "outputs").rglob("ledger.jsonl"))
+    assert not list((farm.folder / "outputs").rglob("*.pkl"))
+
+
+def test_where_the_queue_cannot_be_seen_nothing_is_submitted_again(farm: Lab, cluster: Cluster) -> None:
+    farm = replace(farm, environ={**farm.environ, "PACE": "100"})
+    assert farm.run("seed=1", *SLURM).returncode == 0
+    bin_ = farm.folder / "bin"
+    bin_.mkdir()
+    (bin_ / "squeue").write_text("#!/bin/sh\nexit 1\n")
+    (bin_ / "squeue").chmod(0o755)
+    blind = replace(farm, environ={**farm.environ, "PATH": f"{bin_}:{farm.environ['PATH']}"})
+    run = blind.run("seed=1", *SLURM)
+    assert run.returncode == 78
+    assert "squeue does not answer: what is queued already cannot be told" in run.stderr
+    assert len(cluster.jobs()) == 1
+
+
+def test_a_failure_under_fail_fast_cancels_the_others(farm: Lab, cluster: Cluster) -> None:
+    farm = replace(farm, environ={**farm.environ, "PACE": "1"})
+    (farm.folder / "code" / "bad-1").touch()
+    run = farm.run("seed=1,2", *SLURM, "slurm.wait=true", "sweep.fail_fast=true", "max_steps=600")
+    assert run.returncode == 3, run.stderr
+    assert "0 ended well, 2 failed" in run.stdout
+    assert ended(cluster)
+
+
+def test_a_run_that_was_requeued_often_enough_ends(farm: Lab, cluster: Cluster) -> None:
+    """The signal is sent by hand, as Slurm sends it before the time limit."""
+    farm = replace(farm, environ={**farm.environ, "PACE": "0.5"})
+    assert farm.run("seed=1", *SLURM, "max_steps=600", "slurm.requeues=1").returncode == 0
+    for launched in (1, 2):
+        until(lambda n=launched: len(list(farm.folder.glob("outputs/melody/*/launches/*/record.json"))) == n)  # type: ignore[misc]
+        steps = len(next(iter(farm.steps().values()), []))
+        until(lambda n=steps: len(next(iter(farm.steps().values()), [])) > n + 1)  # type: ignore[misc]
+        cluster("scancel", "--signal=USR2", "--batch", str(points(farm)[0]["job"]))
+    until(lambda: ended(cluster))
+    (point,) = points(farm)
+    assert point["state"] == "failed"
+    assert str(point["said"]).startswith("not requeued: it was 1 times (slurm.requeues), and is at step")
 
 
 def test_what_is_cancelled_has_saved_and_goes_on_when_it_is_tried_again(farm: Lab, cluster: Cluster) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from stand import Stand
 
+from amt_hydra.errors import Never
 from amt_hydra.slurm import attempts
 from amt_hydra.slurm.allocation import Allocation
 from amt_hydra.slurm.place import Submitted
 from amt_hydra.slurm.queue import Queued, ends, partitions, queue
 from amt_hydra.slurm.resources import Resources
+from amt_hydra.slurm.submit import Cluster
 from amt_hydra.sweep.points import plan_point
 
 pytest_plugins = ["desks"]
@@ -156,6 +158,7 @@ SACCT = """\
 6_1|OUT_OF_MEMORY
 9|NODE_FAIL
 10|CANCELLED by 0
+11_[0-3]|CANCELLED by 0
 """
 SCONTROL = """\
 JobId=3 JobName=a JobState=FAILED Reason=NonZeroExitCode Restarts=0 ExitCode=3:0
@@ -168,7 +171,7 @@ JobId=10 ArrayJobId=10 ArrayTaskId=0-1 JobName=a JobState=CANCELLED Reason=JobHe
 
 def test_how_jobs_ended_by_recorded_accounting(recorded: Recorded) -> None:
     recorded.says("sacct", SACCT)
-    jobs = ["1", "2", "3", "4", "5", "6_0", "6_1", "9", "10_1", "77"]
+    jobs = ["1", "2", "3", "4", "5", "6_0", "6_1", "9", "10_1", "11_2", "77"]
     assert ends(recorded.environ, jobs) == {
         "1": "its time limit",
         "2": "completed",
@@ -178,6 +181,7 @@ def test_how_jobs_ended_by_recorded_accounting(recorded: Recorded) -> None:
         "6_1": "out of memory",
         "9": "its machine failed",
         "10_1": "cancelled",
+        "11_2": "cancelled",
     }
 
 
@@ -201,6 +205,34 @@ def test_the_limits_of_recorded_partitions(recorded: Recorded) -> None:
     rows = [("main", "YES", "1-02:30:00"), ("short", "NO", "01:00:00"), ("long", "NO", "UNLIMITED")]
     recorded.says("scontrol", "".join(line.format(*row) for row in rows))
     assert partitions(recorded.environ) == {"main": 1590, "": 1590, "short": 60, "long": None}
+
+
+def test_more_points_than_an_array_may_have_are_several(recorded: Recorded, stand: Stand) -> None:
+    recorded.says("scontrol", "MaxArraySize            = 2\nPartitionName=a Default=YES MaxTime=01:10:00\n")
+    there = Cluster(recorded.environ)
+    words = [(f"repo.path={stand.repository}", "ddp=cpu1", f"seed={seed}") for seed in range(5)]
+    points = [plan_point(one, dict(os.environ), stand.folder, None, to_submit=True) for one in words]
+    numbered = there.numbered(points, "mark")
+    places = [numbered[point.exp_id] for point in points]
+    assert [place.task for place in places] == [0, 1, 0, 1, None]
+    assert len({place.name for place in places}) == 3
+
+
+def test_the_limit_that_is_offered_is_taken(recorded: Recorded, stand: Stand) -> None:
+    recorded.says("scontrol", "PartitionName=a Default=YES MaxTime=01:10:00\nPartitionName=b MaxTime=00:30:00\n")
+    there, own = Cluster(recorded.environ), (f"repo.path={stand.repository}", "ddp=cpu1")
+
+    def never(*words: str) -> Never | None:
+        return there.never(plan_point((*own, *words), dict(os.environ), stand.folder, None, to_submit=True))
+
+    told = never("slurm.hours=2")
+    assert told is not None
+    assert told.new == ("slurm.hours=1.1666",)
+    assert never(*told.new) is None
+    assert never("slurm.hours=1", "slurm.partition=a,b") is None, "Slurm takes the one that has room"
+    told = never("slurm.hours=1", "slurm.partition=b")
+    assert told is not None
+    assert told.new == ("slurm.hours=0.5",)
 
 
 def test_a_recorded_queue(recorded: Recorded) -> None:

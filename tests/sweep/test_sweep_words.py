@@ -40,6 +40,7 @@ def points(*words: str) -> list[tuple[str, ...]]:
         # One point each: C14, a comma in a path turned one run into a sweep.
         ("init.ckpt=/runs/a,b/last.ckpt", ["/runs/a,b/last.ckpt"]),
         ("data.home=a,b", ["a,b"]),
+        ("slurm.partition=a,b", ["a,b"]),
         ("init.ckpt=/epoch=3,step=[1].ckpt", ["/epoch=3,step=[1].ckpt"]),
         ("extra.flags.n=[1,2]", ["[1,2]"]),
         ("extra.flags.n='a,b'", ["a,b"]),
