@@ -85,6 +85,11 @@ def show_submitted(jobs: Mapping[str, str], ledger: Path) -> None:
     line(out, "logs", str(ledger.parent / "jobs"))
 
 
+def show_warning(text: str) -> None:
+    """What went wrong, and does not end anything."""
+    line(console(stderr=True), "warning", text, "yellow")
+
+
 def show_started(point: Point, number: str) -> None:
     """The line before a point's own output."""
     line(console(stderr=True), f"[{number}]", f"{point.exp_id}: {point.action}, {point.why}", "bold")

@@ -98,6 +98,8 @@ class Cluster:
 
         Raises StillQueuedError where that is not sure. The same holds for Ctrl-C.
         """
+        if any(sign in str(folder) for sign in "%\n"):
+            raise AmtError(f"paths.outputs: {str(folder)!r}: Slurm reads % and line breaks in the names of logs")
         found: dict[str, str] = {}
         before = _files(folder)
         try:

@@ -24,7 +24,10 @@ _LEFT = ("failed", "stopped", "waiting")
 
 def cancel(outputs: Path, chosen: Sequence[str], environ: Mapping[str, str], *, json: bool) -> int:
     """End what runs and take back what is queued, of the points chosen. What they have saved stays."""
-    found = [now for _, now in _chosen("cancel", outputs, chosen, environ) if now.state in _ACTIVE]
+    pairs = _chosen("cancel", outputs, chosen, environ, unsure=True)
+    found = [now for _, now in pairs if now.state in _ACTIVE or (now.in_queue is None and now.state != "done")]
+    if any(now.in_queue is None for now in found):
+        raise AmtError("squeue does not answer: what is queued cannot be told, and not cancelled", fix=["try: squeue"])
     jobs = [now.job for now in found if now.job is not None and now.in_queue]
     wrong = cancel_jobs(environ, jobs) if jobs else ""  # all at once: there may be hundreds
     told = [(now.exp_id, wrong if now.job in jobs else _ended(now)) for now in found]
@@ -67,9 +70,12 @@ def _launch(task: Sweep, words: Sequence[tuple[str, ...]]) -> None:
 
 
 def _chosen(
-    verb: str, outputs: Path, chosen: Sequence[str], environ: Mapping[str, str]
+    verb: str, outputs: Path, chosen: Sequence[str], environ: Mapping[str, str], *, unsure: bool = False
 ) -> list[tuple[Entry, Standing]]:
-    """The points that any of the words names, each once. Raises AmtError where a word names none."""
+    """The points that any of the words names, each once. Raises AmtError where a word names none.
+
+    With `unsure` those as well whose state Slurm does not tell.
+    """
     entries = list({(one.exp_id, one.lock): one for one in ledger.read(outputs)}.values())
     pairs = list(zip(entries, standings(entries, environ), strict=True))
     states = get_args(State)
@@ -94,7 +100,11 @@ def _chosen(
                 code=USAGE,
             )
     wanted = set(chosen)
-    return [(entry, now) for entry, now in pairs if wanted & {*_names(entry), now.state}]
+    return [
+        (entry, now)
+        for entry, now in pairs
+        if wanted & {*_names(entry), now.state} or (unsure and now.in_queue is None)
+    ]
 
 
 def _names(entry: Entry) -> tuple[str, ...]:

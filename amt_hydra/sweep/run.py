@@ -1,7 +1,8 @@
 """A sweep from its command line to its last point, through Hydra's own multirun."""
 
+import contextlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,11 +84,12 @@ class Sweep:
             with ledger.kept(file, but=StillQueuedError):
                 ledger.write(points, self._asked, places, self.ledger_file)
                 jobs = cluster.submit(todo, places, file.parent / "jobs", self.cwd, self.config_dir)
-            places = {exp_id: replace(place, job=jobs[exp_id]) for exp_id, place in places.items()}
-            ledger.write(points, self._asked, places, self.ledger_file)
             self.submitted |= jobs
             self.name = file.parent.name
             show_submitted(jobs, file)
+            places = {exp_id: replace(place, job=jobs[exp_id]) for exp_id, place in places.items()}
+            with _told():
+                ledger.write(points, self._asked, places, self.ledger_file)
             if self.needs_values or todo[0].wait:
                 self._follow(cluster.wait(todo, jobs), points, first)
         return self._returned(points)
@@ -171,6 +173,17 @@ def sweep(words: Sequence[str], task: Sweep) -> None:
         engine.multirun("config", task, prepared, with_log_configuration=False)
 
 
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Show an error, and go on: the ledger has the names of the jobs, by which they are found without their ids."""
+    from amt_hydra.report.sweep import show_warning
+
+    try:
+        yield
+    except AmtError as error:
+        show_warning(f"{error.message}: the jobs are known by their names only")
+
+
 def _refuse_launcher(words: Sequence[str]) -> None:
     """Only a launcher of ours plans a sweep before it starts it; Hydra's own words say nothing of which there are."""
     ours = sorted(file.stem for file in (shipped() / _LAUNCHER).glob("*.yaml"))
@@ -187,6 +200,9 @@ def _refuse_launcher(words: Sequence[str]) -> None:
                     code=USAGE,
                 )
     for word in words:
+        key, _, value = word.partition("=")
+        if key == "hydra.launcher.gpus" and "," in value and not value.startswith("["):
+            raise AmtError(f"{word} is no list of GPUs", new=[f"{key}=[{value}]"], code=USAGE)
         key = key_of(word)
         if key.startswith("hydra.launcher") and (key, chosen) != ("hydra.launcher.gpus", "gpu_pool"):
             has = "hydra.launcher.gpus" if chosen == "gpu_pool" else "none: a job's settings are slurm.* and ddp.*"

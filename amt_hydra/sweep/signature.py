@@ -33,6 +33,8 @@ def content(settings: Settings) -> dict[str, object]:
     kept = {key: value for key, value in values.items() if _counts(key) and key not in factors}
     if batch:
         kept["global batch"] = batch.size
+    elif isinstance(settings.ddp.devices, int) and (ranks := settings.ddp.devices * settings.ddp.nodes) > 1:
+        kept["ranks"] = ranks  # whatever the repository's own batch is, they multiply it
     return {key: plain for key, value in kept.items() if (plain := _plain(value, key)) not in (None, {})}
 
 

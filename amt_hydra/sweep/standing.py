@@ -31,8 +31,8 @@ class Standing:
     """stopped: it has got somewhere, and nothing trains it; waiting: it was not started yet; queued: Slurm has it."""
     job: str | None
     """The id of its last Slurm job."""
-    in_queue: bool
-    """Whether Slurm still has to do with that."""
+    in_queue: bool | None
+    """Whether Slurm still has to do with that; None where it does not answer."""
     step: int | None
     goal: int | None
     best: float | None
@@ -58,7 +58,7 @@ def standings(entries: Sequence[Entry], environ: Mapping[str, str]) -> list[Stan
         if there is not None and now.job and not now.in_queue and not now.holder and not _told_by(now.job, entry)
     ]
     said = ends(environ, silent) if silent else {}
-    return [_ended_by_slurm(now, said[now.job]) if now.job in said else now for now in found]
+    return [_ended_by_slurm(now, said.get(now.job)) if now.job in silent else now for now in found]
 
 
 def without_queued(
@@ -104,7 +104,7 @@ def _standing(entry: Entry, there: Mapping[str, Queued] | None) -> Standing:
         signature=entry.signature,
         state=state,
         job=job.id if job else entry.place.job if entry.place else None,
-        in_queue=job is not None,
+        in_queue=None if entry.place and there is None else job is not None,
         step=step,
         goal=entry.goal,
         best=score(rays, entry.mode),
@@ -132,12 +132,13 @@ def _told_by(job: str, entry: Entry) -> bool:
     return any(one.get("job") == job and "code" in one for one in attempts.read(entry.records))
 
 
-def _ended_by_slurm(now: Standing, how: str) -> Standing:
-    """A point whose job left no word, by Slurm's."""
+def _ended_by_slurm(now: Standing, how: str | None) -> Standing:
+    """A point whose job left no word, by Slurm's, which forgets it after minutes where it keeps no accounts."""
     if now.state == "done":
         return now
-    failed = how in ("out of memory", "failed")
-    return replace(now, state="failed" if failed else now.state, said=f"Slurm job {now.job}: {how}")
+    failed = how in ("out of memory", "failed") or (how is None and now.state == "waiting")
+    said = f"Slurm job {now.job}: {how or 'it is gone, and left no word'}"
+    return replace(now, state="failed" if failed else now.state, said=said)
 
 
 def _last_word(entry: Entry) -> Mapping[str, Any] | None:

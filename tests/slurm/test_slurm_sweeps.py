@@ -143,6 +143,11 @@ def test_where_the_queue_cannot_be_seen_nothing_is_submitted_again(farm: Lab, cl
     assert run.returncode == 78
     assert "squeue does not answer: what is queued already cannot be told" in run.stderr
     assert len(cluster.jobs()) == 1
+    for word in ("queued", str(points(farm)[0]["exp_id"])):
+        run = verb(blind, "cancel", word)
+        assert run.returncode == 78
+        assert "squeue does not answer: what is queued cannot be told, and not cancelled" in run.stderr
+    until(lambda: states(blind) == ["running"])  # by its lock
 
 
 def test_a_failure_under_fail_fast_cancels_the_others(farm: Lab, cluster: Cluster) -> None:

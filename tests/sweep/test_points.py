@@ -112,6 +112,15 @@ def test_points_that_are_the_same_training_are_refused(stand: Stand, word: str) 
     assert ("max_steps, which says how far it goes" in points[0].why) == word.startswith("max_steps")
 
 
+def test_ranks_multiply_a_batch_that_nobody_set(public: Stand) -> None:
+    one, two, four = plan(public, "ddp=cpu1,cpu2", "seed=1") + plan(public, "ddp=cpu1", "ddp.nodes=4", "seed=1")
+    assert len({one.signature, two.signature, four.signature}) == 3
+    assert one.signature == plan(public, "seed=1")[0].signature
+    shared = plan(public, "ddp=cpu1", "seed=1", "batch.sub=1", "batch.local=4")
+    shared += plan(public, "ddp=cpu2", "seed=1", "batch.sub=1", "batch.local=2")
+    assert shared[0].signature == shared[1].signature
+
+
 def test_c04_a_relative_path_is_meant_from_where_the_user_stands(stand: Stand) -> None:
     stand.checkpoint(stand.folder / "given.ckpt")
     points = plan(stand, "seed=1,2", "init=warmstart", "init.ckpt=given.ckpt")
@@ -168,6 +177,7 @@ def test_many_points_are_planned_in_workers_as_they_are_here(stand: Stand) -> No
             "hydra.launcher.gpus: hydra/launcher=local has no such",
             "hydra/launcher=gpu_pool",
         ),
+        (["hydra/launcher=gpu_pool", "hydra.launcher.gpus=0,1"], "hydra.launcher.gpus=0,1 is no list", "gpus=[0,1]'"),
         (["hydra/launcher=slurm", "+hydra.launcher.partition=a"], "a job's settings are slurm.* and ddp.*", "=slurm"),
     ],
 )

@@ -1,6 +1,7 @@
 """The verb status, and what a ledger holds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from stand import Stand
 from amt_hydra.cli import main
 from amt_hydra.errors import USAGE
 from amt_hydra.launch.lock import Lock
+from amt_hydra.slurm.place import Submitted
 from amt_hydra.sweep import ledger
 from amt_hydra.sweep.ledger import Entry
 from amt_hydra.sweep.standing import Standing, standings
@@ -92,6 +94,46 @@ def test_one_that_is_being_trained(stand: Stand) -> None:
         found = standing(it)
     assert (found.state, found.said.partition(" ")[0]) == ("running", "pid")
     assert standing(it).state == "done"
+
+
+def submitted(stand: Stand, job: str | None = "7") -> Entry:
+    return replace(entry(stand), place=Submitted("amt-a", None, job))
+
+
+def slurm(tmp_path: Path, **said: str) -> dict[str, str]:
+    """A PATH on which Slurm's commands print what is said; the others are not there."""
+    for name, text in said.items():
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\nprintf '%s' '{text}'\n")
+        program.chmod(0o755)
+    return {"PATH": str(tmp_path)}
+
+
+def test_where_scripted_slurm_does_not_answer_nothing_is_said_of_its_queue(stand: Stand, tmp_path: Path) -> None:
+    (now,) = standings([submitted(stand)], slurm(tmp_path))
+    assert (now.state, now.in_queue) == ("waiting", None)
+    assert now.said == "squeue does not answer: it may be queued"
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "told"),
+    [
+        ("7|OUT_OF_MEMORY", "failed", "out of memory"),
+        ("7|CANCELLED by 0", "waiting", "cancelled"),
+        ("", "failed", "it is gone, and left no word"),
+    ],
+)
+def test_a_job_that_left_no_word_by_scripted_slurm(
+    stand: Stand, tmp_path: Path, said: str, state: str, told: str
+) -> None:
+    (now,) = standings([submitted(stand)], slurm(tmp_path, squeue="", sacct=said))
+    assert (now.state, now.said) == (state, f"Slurm job 7: {told}")
+
+
+def test_a_point_of_two_sweeps_has_one_job_by_scripted_slurm(stand: Stand, tmp_path: Path) -> None:
+    there = slurm(tmp_path, squeue="7|PENDING|amt-a|Resources|")
+    both = standings([submitted(stand), entry(stand)], there)
+    assert [(now.state, now.job) for now in both] == [("queued", "7")] * 2
 
 
 def test_a_damaged_line_of_a_ledger_is_left_out(tmp_path: Path) -> None:
